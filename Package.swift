@@ -322,7 +322,7 @@ let package = Package(
     .testTarget(name: "MillraceCryptoTests", dependencies: ["MillraceCrypto"], swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
-      dependencies: ["MillraceNet", "MillraceCore", "TestNet"], swiftSettings: tests),
+      dependencies: ["MillraceNet", "MillraceCore", "TestNet", "TestSystem"], swiftSettings: tests),
     .testTarget(
       name: "MillraceServerTests",
       dependencies: [
@@ -439,6 +439,7 @@ let parts: [String: [String]] = [
     "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],
+  "wires": ["MillraceNetTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

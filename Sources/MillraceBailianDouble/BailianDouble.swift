@@ -34,7 +34,7 @@ public final class BailianDouble: Sendable {
   ///   - watch: receives each line of the report as it is written, on the network thread.
   public static func listen(
     _ scenario: BailianScenario = BailianScenario(), host: String = "127.0.0.1", port: Int = 0,
-    identity: NetIdentity? = nil, admission: WebSocketAdmission = .loadTest,
+    identity: NetIdentity? = nil, admission: ServerAdmission = .loadTest,
     observer: AudioObserver = AudioObserver(),
     watch: @escaping @Sendable (String) -> Void = { _ in }
   ) async throws(NetError) -> BailianDouble {

@@ -20,8 +20,8 @@ extension NetWebSocket {
 
   // MARK: Server
 
-  static func admission(_ parameters: ParameterValues) -> WebSocketAdmission {
-    var admission = WebSocketAdmission()
+  static func admission(_ parameters: ParameterValues) -> ServerAdmission {
+    var admission = ServerAdmission()
     admission.origins = parameters.strings("origins")
     admission.hosts = parameters.strings("hosts")
     if parameters.has("token") { admission.token = parameters.string("token") }

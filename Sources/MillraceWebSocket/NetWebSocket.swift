@@ -15,7 +15,7 @@ internal import Synchronization
 /// - Back-pressure: a full graph makes the peer wait, and a slow peer makes the links wait; nothing grows. The two directions are
 ///   independent. Messages keep their order: a full link behind `text` also delays later audio.
 /// - When the inputs end, the pre-roll kept for a connection that is being opened is sent before the close frame (code 1000).
-/// - As a server it accepts one client at a time that its rules admit (`WebSocketAdmission`), and none until the graph has taken
+/// - As a server it accepts one client at a time that its rules admit (`ServerAdmission`), and none until the graph has taken
 ///   everything from the one before. Refusals are reported as `refused`, at most once a second.
 /// - After a loss it reconnects with backoff. A refusal that would repeat (401, an untrusted certificate) and `giveUp` fail the node
 ///   with a message; a close frame from the peer (code 1000) ends it. A server continues to listen.

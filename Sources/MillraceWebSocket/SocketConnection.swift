@@ -25,7 +25,7 @@ final class SocketConnection: Sendable {
     /// Nil: no TLS.
     var identity: NetIdentity?
     var limits: WebSocketLimits
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
   }
 
   private struct State {
@@ -84,7 +84,7 @@ final class SocketConnection: Sendable {
     }
   }
 
-  private func report(_ refusals: WebSocketAdmission.Refusals) {
+  private func report(_ refusals: ServerAdmission.Refusals) {
     exchange.report(
       ConnectionEvent(
         kind: .refused, number: refusals.count, text: "\(refusals.peer): \(refusals.latest)",

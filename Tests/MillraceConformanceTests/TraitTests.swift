@@ -1,6 +1,7 @@
 import MillraceConformance
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 private enum Good: ParrotVariant {}

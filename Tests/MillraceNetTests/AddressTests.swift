@@ -123,9 +123,9 @@ import Testing
     var request = WebSocketRequest(address)
     request.headers = [("Authorization", "secret")]
     request.proxy = .server(NetProxy.Server(host: "p", port: 1, credentials: "u:secret"))
-    var call = HTTPCall("POST", address)
+    var call = HTTPClient.Request("POST", address)
     call.headers = request.headers
-    call.body = Array("secret".utf8)
+    call.body = .bytes(Array("secret".utf8))
     #expect("\(request)" == "wss://example.org:443" && "\(call)" == "POST wss://example.org:443")
     #expect(!"\(request.proxy)".contains("secret"))
   }
@@ -175,15 +175,17 @@ import Testing
     #expect(HTTPText.isCredential(name))
   }
 
-  @Test("an HTTP call with a credential in plain text fails before the DNS lookup")
+  @Test("an HTTP request with a credential in plain text fails before the DNS lookup")
   func callCredentials() async throws {
-    var call = HTTPCall("POST", try WebAddress("http://service.invalid/token"))
-    call.headers = [("Authorization", "secret")]
-    await #expect { _ = try await call.run() } throws: {
+    var request = HTTPClient.Request("POST", try WebAddress("http://service.invalid/token"))
+    request.headers = [("Authorization", "secret")]
+    await #expect { _ = try await HTTPClient.shared.run(request) } throws: {
       ($0 as? NetError)?.text
         == "the header \"Authorization\" would go to service.invalid:80 in plain text; use https:, or allow plaintext"
     }
-    call.allowsPlainCredentials = true
-    await #expect { _ = try await call.run() } throws: { ($0 as? NetError)?.kind != .address }
+    request.allowsPlainCredentials = true
+    await #expect { _ = try await HTTPClient.shared.run(request) } throws: {
+      ($0 as? NetError)?.kind != .address
+    }
   }
 }

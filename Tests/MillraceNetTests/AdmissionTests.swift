@@ -30,15 +30,15 @@ private func status(_ answer: String) -> Int? {
   answer.split(separator: " ").dropFirst().first.flatMap { Int($0) }
 }
 
-private func admission(_ change: (inout WebSocketAdmission) -> Void) -> WebSocketAdmission {
-  var admission = WebSocketAdmission()
+private func admission(_ change: (inout ServerAdmission) -> Void) -> ServerAdmission {
+  var admission = ServerAdmission()
   change(&admission)
   return admission
 }
 
 private func serve(
-  _ admission: WebSocketAdmission, identity: NetIdentity? = nil, open: Int = 600_000,
-  refused: @escaping @Sendable (WebSocketAdmission.Refusals) -> Void = { _ in }
+  _ admission: ServerAdmission, identity: NetIdentity? = nil, open: Int = 600_000,
+  refused: @escaping @Sendable (ServerAdmission.Refusals) -> Void = { _ in }
 ) async throws -> WebSocketServer {
   var limits = WebSocketLimits()
   limits.open = open
@@ -51,7 +51,7 @@ private func serve(
   @Test("a foreign origin is refused with the reason, before the server's code is asked")
   func foreignOrigin() async throws {
     let asked = Flag()
-    let reports = Locked<[WebSocketAdmission.Refusals]>([])
+    let reports = Locked<[ServerAdmission.Refusals]>([])
     let server = try await WebSocketServer.listen(
       port: 0, refused: { refusals in reports.withLock { $0.append(refusals) } }
     ) { _ in
@@ -78,7 +78,7 @@ private func serve(
       ("https://evil.example/https://app.example.org", false), ("file://", false), ("", false),
     ] as [(String?, Bool)])
   func origins(origin: String?, isAdmitted: Bool) async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.origins = ["https://app.example.org", "app://own"]
     let server = try await serve(admission)
     let header = origin.map { "Origin: " + $0.replacingOccurrences(of: "PORT", with: "\(server.port)") }
@@ -88,15 +88,15 @@ private func serve(
 
   @Test("a loopback page is admitted from loopback only")
   func loopbackPages() {
-    var request = WebSocketAdmission.Request(hosts: ["10.0.0.1"], origins: ["http://localhost:3000"])
-    #expect(WebSocketAdmission().refusal(of: request) { _ in false }?.kind == .origin)
+    var request = ServerAdmission.Request(hosts: ["10.0.0.1"], origins: ["http://localhost:3000"])
+    #expect(ServerAdmission().refusal(of: request) { _ in false }?.kind == .origin)
     request.isFromLoopback = true
-    #expect(WebSocketAdmission().refusal(of: request) { _ in false } == nil)
+    #expect(ServerAdmission().refusal(of: request) { _ in false } == nil)
   }
 
   @Test("a null origin, or any, is admitted where the rules say so; two origins never are")
   func oddOrigins() async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.origins = ["null"]
     let named = try await serve(admission)
     #expect(status(try ask(named.port, ["Origin: null"])) == 101)
@@ -118,7 +118,7 @@ private func serve(
       ("[::1]:PORT", 101), ("192.0.2.7", 101), ("bot.example.org", 101), ("Bot.Example.org.:80", 101),
     ])
   func hosts(host: String, expected: Int) async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.hosts = ["bot.example.org"]
     let server = try await serve(admission)
     let host = host.replacingOccurrences(of: "PORT", with: "\(server.port)")
@@ -131,7 +131,7 @@ private func serve(
   @Test("a request without a Host header, or with two, is refused")
   func manyHosts() {
     for hosts in [[], ["localhost", "localhost"]] {
-      let refusal = WebSocketAdmission().refusal(of: WebSocketAdmission.Request(hosts: hosts)) { _ in true }
+      let refusal = ServerAdmission().refusal(of: ServerAdmission.Request(hosts: hosts)) { _ in true }
       #expect(refusal?.status == 400)
     }
   }
@@ -140,16 +140,16 @@ private func serve(
   func certificateNames() throws {
     let certificate = try Certificates.other.context().certificate
     let control = AdmissionControl(
-      WebSocketAdmission(), host: "0.0.0.0", certificate: certificate, figures: ServerCounters(),
+      ServerAdmission(), host: "0.0.0.0", certificate: certificate, figures: ServerCounters(),
       on: NetLoop.shared.loop
     ) { _ in }
-    #expect(control.refusal(of: WebSocketAdmission.Request(hosts: ["example.org"])) == nil)
-    #expect(control.refusal(of: WebSocketAdmission.Request(hosts: ["evil.example"]))?.kind == .host)
+    #expect(control.refusal(of: ServerAdmission.Request(hosts: ["example.org"])) == nil)
+    #expect(control.refusal(of: ServerAdmission.Request(hosts: ["evil.example"]))?.kind == .host)
   }
 
   @Test("a token must be sent, in a header or the query, complete and in the right case")
   func tokens() async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.token = "s3cret+/="
     let server = try await serve(admission)
     let missing = try ask(server.port)
@@ -170,13 +170,13 @@ private func serve(
   func comparing() {
     let secret = Array("abc".utf8)
     for offered in ["abc", "ab", "abd", "abcabc", "", "xbc"] {
-      #expect(WebSocketAdmission.areEqual(secret, Array(offered.utf8)) == (offered == "abc"), "\(offered)")
+      #expect(ServerAdmission.areEqual(secret, Array(offered.utf8)) == (offered == "abc"), "\(offered)")
     }
   }
 
   @Test("a connection beyond the limit is refused with 503, and admitted after another was closed")
   func full() async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.connections = 2
     let server = try await serve(admission)
     let first = try RawConnection(port: server.port)
@@ -194,7 +194,7 @@ private func serve(
 
   @Test("half-open connections are limited in total and by address, and refused with 503")
   func halfOpen() async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.halfOpenPerAddress = 3
     let server = try await serve(admission)
     let silent = try (0..<3).map { _ in try RawConnection(port: server.port) }
@@ -214,7 +214,7 @@ private func serve(
   @Test(
     "addresses are counted separately, an IPv6 network as one, and closed connections leave nothing behind")
   func counting() {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.halfOpen = 3
     admission.halfOpenPerAddress = 2
     var count = AdmissionCount(admission)
@@ -235,19 +235,19 @@ private func serve(
     #expect(Mirror(reflecting: count).children.contains { ($0.value as? [[UInt8]: Int])?.isEmpty == true })
   }
 
-  @Test("an endless request is answered with 431, in the request line, a header or the body")
+  @Test("an endless request line or header is answered with 431, an endless body with 413")
   func tooLarge() async throws {
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.maxRequestBytes = 2_000
     let server = try await serve(admission)
     let long = String(repeating: "x", count: 2_000)
-    for text in [
-      "GET /\(long)", "GET / HTTP/1.1\r\nHost: localhost\r\nX: \(long)",
-      request("/", ["Host: localhost", "Content-Length: 100000"]) + long,
+    for (text, status) in [
+      ("GET /\(long)", 431), ("GET / HTTP/1.1\r\nHost: localhost\r\nX: \(long)", 431),
+      (request("/", ["Host: localhost", "Content-Length: 100000"]) + long, 413),
     ] {
       let peer = try RawConnection(port: server.port)
       peer.send(text)
-      #expect(peer.readHead().hasPrefix("HTTP/1.1 431 "), "\(text.prefix(20))")
+      #expect(peer.readHead().hasPrefix("HTTP/1.1 \(status) "), "\(text.prefix(20))")
       #expect(peer.isClosed())
       peer.close()
     }
@@ -257,7 +257,7 @@ private func serve(
 
   @Test("a request that does not arrive in time is answered with 408, at whatever byte it stops")
   func timeout() async throws {
-    let server = try await serve(WebSocketAdmission(), open: 100)
+    let server = try await serve(ServerAdmission(), open: 100)
     for text in ["", "G", "GET / HTTP/1.1\r\nHost: localh"] {
       let peer = try RawConnection(port: server.port)
       peer.send(text)
@@ -272,8 +272,8 @@ private func serve(
 
   @Test("a flood of refusals is reported at once, and then once a second with a count")
   func flood() async throws {
-    let reports = Locked<[WebSocketAdmission.Refusals]>([])
-    let server = try await serve(WebSocketAdmission()) { refusals in reports.withLock { $0.append(refusals) }
+    let reports = Locked<[ServerAdmission.Refusals]>([])
+    let server = try await serve(ServerAdmission()) { refusals in reports.withLock { $0.append(refusals) }
     }
     let begin = ContinuousClock.now
     for _ in 0..<200 { _ = try ask(server.port, ["Origin: https://evil.example"]) }
@@ -301,11 +301,11 @@ private func serve(
       (admission { $0.token = "a b" }, "a token may contain only printable ASCII without spaces"),
       (admission { $0.halfOpen = 0 }, "connection limits must be at least 1"),
       (
-        WebSocketAdmission(),
+        ServerAdmission(),
         "other machines could reach \"0.0.0.0\" without TLS; set a certificate and its key, or allow plaintext"
       ),
     ])
-  func problems(admission: WebSocketAdmission, message: String) async throws {
+  func problems(admission: ServerAdmission, message: String) async throws {
     await #expect {
       _ = try await WebSocketServer.listen(host: "0.0.0.0", port: 0, admission: admission) { _ in
         .refuse(status: 404, "")
@@ -321,7 +321,7 @@ private func serve(
       host: "0.0.0.0", port: 0, identity: Certificates.localhost
     ) { _ in .refuse(status: 404, "") }
     secure.stop()
-    var admission = WebSocketAdmission()
+    var admission = ServerAdmission()
     admission.allowsPlaintext = true
     let plain = try await WebSocketServer.listen(host: "0.0.0.0", port: 0, admission: admission) { _ in
       .refuse(status: 404, "")

@@ -38,7 +38,7 @@ private func onOwnThread(_ body: @escaping @Sendable () -> Int32) async -> Int32
   func accepting() async {
     await #expect(processExitsWith: .success) {
       limitDescriptors(128)
-      let reports = Locked<[WebSocketAdmission.Refusals]>([])
+      let reports = Locked<[ServerAdmission.Refusals]>([])
       let server = try await WebSocketServer.listen(
         port: 0, refused: { refusals in reports.withLock { $0.append(refusals) } }
       ) { _ in .accept { _ in { _ in } } }
@@ -126,7 +126,7 @@ private var isSanitized: Bool {
       // The held connections stay half-open for the whole test, however slow the machine is.
       limits.open = 600_000
       let server = try await echo(limits: limits)
-      let limit = WebSocketAdmission().halfOpenPerAddress
+      let limit = ServerAdmission().halfOpenPerAddress
       let held = try (0..<limit).map { _ in try RawConnection(port: server.port) }
       while server.halfOpen < limit { usleep(1_000) }
       var answers: Set<String> = []

@@ -11,29 +11,12 @@ struct HTTPServerTests {
   private static func listen(
     _ limits: HTTPServer.Limits = HTTPServer.Limits(), hosts: [String] = []
   ) async throws -> HTTPServer {
-    try await HTTPServer.listen(port: 0, hosts: hosts, limits: limits) { request in
+    var admission = ServerAdmission()
+    admission.hosts = hosts
+    // All clients of a test have one address.
+    admission.halfOpenPerAddress = admission.halfOpen
+    return try await HTTPServer.listen(port: 0, limits: limits, admission: admission) { request in
       HTTPServer.Response.text("\(request.method) \(request.path) \(request[query: "text"] ?? "-")")
-    }
-  }
-
-  private func request(_ path: String = "/", _ more: String = "", method: String = "GET") -> String {
-    "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
-  }
-
-  /// The next response on a connection.
-  private func response(_ connection: RawConnection, hasBody: Bool = true) -> (head: String, body: String) {
-    let head = connection.readHead()
-    let line = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
-    let length = line.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
-    let body = hasBody ? connection.read(exactly: length) : []
-    return (head, String(decoding: body, as: UTF8.self))
-  }
-
-  /// What a test does on blocking sockets happens on a thread of its own.
-  private func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value
-  {
-    try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
     }
   }
 
@@ -134,16 +117,18 @@ struct HTTPServerTests {
     limits.crowdedPatience = 10
     let server = try await Self.listen(limits)
     let bodies = try await blocking { [port = server.port] in
-      // They are there, and ask for nothing.
-      let idle = try (0..<2).map { _ in try RawConnection(port: port) }
-      for connection in idle {
-        connection.send(request("/idle"))
-        _ = response(connection)
-      }
+      let idle = try RawConnection(port: port)
+      idle.send(request("/idle"))
+      #expect(response(idle).head.contains("Connection: keep-alive\r\n"))
+      // With this one, which says nothing yet, there is no room for others.
+      let silent = try RawConnection(port: port)
+      #expect(idle.isClosed())
       let waiting = try (0..<50).map { _ in try RawConnection(port: port) }
       for (number, connection) in waiting.enumerated() { connection.send(request("/\(number)")) }
       let bodies = waiting.map { response($0).body }
-      for connection in idle { #expect(connection.isClosed()) }
+      // It has sent no request yet, and keeps its time.
+      silent.send(request("/silent"))
+      #expect(response(silent).body == "GET /silent -")
       return bodies
     }
     #expect(bodies == (0..<50).map { "GET /\($0) -" })
@@ -191,7 +176,9 @@ struct HTTPServerTests {
   func refusals() async throws {
     for (host, port, plain) in [("0.0.0.0", 0, false), ("127.0.0.1", 70_000, false), ("no host", 0, true)] {
       await #expect(throws: NetError.self) {
-        _ = try await HTTPServer.listen(host: host, port: port, plain: plain) { _ in .text("") }
+        var admission = ServerAdmission()
+        admission.allowsPlaintext = plain
+        _ = try await HTTPServer.listen(host: host, port: port, admission: admission) { _ in .text("") }
       }
     }
   }

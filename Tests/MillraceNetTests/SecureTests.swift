@@ -156,12 +156,15 @@ private func carry(_ peer: RawConnection, to port: Int) {
     #expect(await given.end().problem?.kind == .cancelled)
     try await allConnectionsClosed()
     seen = proxy.count
-    var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:1/"))
-    call.proxy = .server(server)
-    call.timeout = 50
+    var request = HTTPClient.Request("GET", try WebAddress("http://127.0.0.1:1/"))
+    request.proxy = .server(server)
+    request.timeouts.whole = 50
     while proxy.count == seen {
-      await #expect { _ = try await call.run() } throws: { ($0 as? NetError)?.kind == .timeout }
-      call.timeout *= 2
+      let attempt = request
+      await #expect { _ = try await HTTPClient.shared.run(attempt) } throws: {
+        ($0 as? NetError)?.kind == .timeout
+      }
+      request.timeouts.whole *= 2
     }
     try await allConnectionsClosed()
     proxy.stop()
@@ -210,65 +213,5 @@ private func carry(_ peer: RawConnection, to port: Int) {
           .proxy, status: 407, "the proxy 127.0.0.1:\(proxy.port) refused the tunnel with status 407")
     )
     proxy.stop()
-  }
-}
-
-@Suite("HTTP calls", .timeLimit(.minutes(30))) struct HTTPCallTests {
-  private func call(_ port: Int, _ change: (inout HTTPCall) -> Void = { _ in }) async throws
-    -> HTTPCall.Response
-  {
-    var call = HTTPCall("POST", try WebAddress("http://127.0.0.1:\(port)/v1?x=1"))
-    call.body = Array(#"{"a":1}"#.utf8)
-    change(&call)
-    return try await call.run()
-  }
-
-  @Test("a call sends the expected request, and any status is a response")
-  func good() async throws {
-    let raw = try RawServer { peer in
-      let head = peer.readHead()
-      #expect(head.hasPrefix("POST /v1?x=1 HTTP/1.1\r\n"))
-      for line in ["Content-Length: 7", "Connection: close", "Authorization: Bearer k"] {
-        #expect(head.contains(line + "\r\n"))
-      }
-      #expect(peer.read(exactly: 7) == Array(#"{"a":1}"#.utf8))
-      peer.send(
-        "HTTP/1.1 404 Not Found\r\nX-Id: 7\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-      )
-      #expect(peer.isClosed())
-    }
-    let answer = try await call(raw.port) { $0.headers = [("Authorization", "Bearer k")] }
-    #expect(answer.status == 404 && answer.body == Array("abcde".utf8) && answer["x-id"] == "7")
-    raw.stop()
-  }
-
-  @Test(
-    "a response that is too large, missing, invalid or truncated is an error",
-    arguments: [
-      (
-        "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 100_000),
-        NetError.Kind.tooLarge
-      ),
-      ("", .lost), ("nonsense\r\n\r\n", .protocolError),
-      ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", .lost),
-    ])
-  func bad(answer: String, kind: NetError.Kind) async throws {
-    let raw = try RawServer { peer in
-      _ = peer.readHead()
-      peer.send(answer)
-    }
-    await #expect { _ = try await call(raw.port) { $0.limit = 1000 } } throws: {
-      ($0 as? NetError)?.kind == kind
-    }
-    raw.stop()
-  }
-
-  @Test("a call to a server that does not answer times out")
-  func slow() async throws {
-    let raw = try RawServer { peer in _ = peer.isClosed() }
-    await #expect { _ = try await call(raw.port) { $0.timeout = 50 } } throws: {
-      ($0 as? NetError)?.text == "127.0.0.1:\(raw.port) did not answer within 50 ms"
-    }
-    raw.stop()
   }
 }

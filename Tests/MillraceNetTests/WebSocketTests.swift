@@ -339,7 +339,7 @@ import Testing
   func refusals() async throws {
     let server = try await WebSocketServer.listen(port: 0) { _ in .refuse(status: 403, "not you") }
     let plain = try RawConnection(port: server.port)
-    plain.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    plain.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     let head = plain.readHead()
     #expect(head.hasPrefix("HTTP/1.1 426 ") && head.contains("Sec-WebSocket-Version: 13\r\n"))
     plain.close()

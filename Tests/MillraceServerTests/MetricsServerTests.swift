@@ -10,11 +10,12 @@ import Testing
 
 @Suite("Metrics server", .timeLimit(.minutes(10)))
 struct MetricsServerTests {
-  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPCall.Response {
-    try await HTTPCall(method, WebAddress("http://127.0.0.1:\(port)\(path)")).run()
+  private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPClient.Response {
+    try await HTTPClient.shared.run(
+      HTTPClient.Request(method, WebAddress("http://127.0.0.1:\(port)\(path)")))
   }
 
-  private func text(_ response: HTTPCall.Response) -> String {
+  private func text(_ response: HTTPClient.Response) -> String {
     String(decoding: response.body, as: UTF8.self)
   }
 
@@ -81,15 +82,20 @@ struct MetricsServerTests {
     var limits = HTTPServer.Limits()
     // All clients share one thread, so the last ones wait.
     limits.patience = 600_000
-    let server = try await HTTPServer.listen(port: 0, limits: limits) {
+    let server = try await HTTPServer.listen(
+      port: 0, limits: limits, admission: MetricsServer.admission(plain: false)
+    ) {
       await MetricsServer.respond(to: $0, page, { true })
     }
+    var crowd = HTTPClient.Limits()
+    crowd.connectionsPerHost = 1_000
+    let client = HTTPClient(limits: crowd)
     let good = try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<1_000 {
         group.addTask {
-          var call = HTTPCall("GET", try WebAddress("http://127.0.0.1:\(server.port)/metrics"))
-          call.timeout = 600_000
-          return try await call.run().status
+          var request = HTTPClient.Request("GET", try WebAddress("http://127.0.0.1:\(server.port)/metrics"))
+          request.timeouts = HTTPClient.Timeouts(connect: 0, answer: 0, whole: 600_000)
+          return try await client.run(request).status
         }
       }
       return try await group.reduce(0) { $0 + ($1 == 200 ? 1 : 0) }

@@ -71,7 +71,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
   ///   - decide: called on the network thread for each client, with the number of its connection, from 1. It asks `refusal(of:key:)`.
   public func listen(
     host: String = "127.0.0.1", port: Int = 0, identity: NetIdentity? = nil,
-    admission: WebSocketAdmission = .loadTest,
+    admission: ServerAdmission = .loadTest,
     decide: @escaping @Sendable (WebSocketServer.Client, Int) -> WebSocketServer.Decision
   ) async throws(NetError) {
     var limits = WebSocketLimits()
@@ -156,7 +156,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
   }
 
   /// Refusals by the scenario are in the report already.
-  private func log(_ refusals: WebSocketAdmission.Refusals) {
+  private func log(_ refusals: ServerAdmission.Refusals) {
     guard refusals.latest.kind != .decision else { return }
     watch("- refused \(refusals.count): \(refusals.peer): \(refusals.latest)")
   }

@@ -14,23 +14,23 @@ final class AdmissionControl {
   /// The shortest time between two reports: a flood of connections must not become a flood of events.
   private static let reportInterval = TimeAmount.seconds(1)
 
-  let admission: WebSocketAdmission
+  let admission: ServerAdmission
   private let figures: ServerCounters
   private let loop: any EventLoop
-  private let report: @Sendable (WebSocketAdmission.Refusals) -> Void
+  private let report: @Sendable (ServerAdmission.Refusals) -> Void
   /// The name the server listens on, in lower case.
   private let host: String
   private let certificate: NIOSSLCertificate?
   private var count: AdmissionCount
   private var unreported = 0
   private var total = 0
-  private var latest: (refusal: WebSocketAdmission.Refusal, peer: String)?
+  private var latest: (refusal: ServerAdmission.Refusal, peer: String)?
   private var isReportPending = false
 
   init(
-    _ admission: WebSocketAdmission, host: String, certificate: NIOSSLCertificate?, figures: ServerCounters,
+    _ admission: ServerAdmission, host: String, certificate: NIOSSLCertificate?, figures: ServerCounters,
     on loop: any EventLoop,
-    report: @escaping @Sendable (WebSocketAdmission.Refusals) -> Void
+    report: @escaping @Sendable (ServerAdmission.Refusals) -> Void
   ) {
     self.admission = admission
     self.host = host.lowercased()
@@ -44,7 +44,7 @@ final class AdmissionControl {
   // MARK: Connections
 
   /// A connection was accepted. Returns why it is refused, or nil.
-  func arrive(from address: AdmissionCount.Address) -> WebSocketAdmission.Refusal? {
+  func arrive(from address: AdmissionCount.Address) -> ServerAdmission.Refusal? {
     defer { publish() }
     return count.arrive(from: address)
   }
@@ -64,16 +64,19 @@ final class AdmissionControl {
     figures.connections.store(count.connections, ordering: .relaxed)
   }
 
-  /// Why this request is refused, or nil when it may open a WebSocket.
-  func refusal(of request: WebSocketAdmission.Request) -> WebSocketAdmission.Refusal? {
+  /// Why this request is refused, or nil when the rules admit it.
+  func refusal(of request: ServerAdmission.Request) -> ServerAdmission.Refusal? {
     admission.refusal(of: request) { name in
       name == host || certificate.map { ServerName(name).isHeld(by: $0) } ?? false
-    } ?? count.refusal
+    }
   }
+
+  /// Why no further connection may open, or nil.
+  var refusalToOpen: ServerAdmission.Refusal? { count.refusal }
 
   // MARK: Reports
 
-  func note(_ refusal: WebSocketAdmission.Refusal, from peer: String) {
+  func note(_ refusal: ServerAdmission.Refusal, from peer: String) {
     total += 1
     unreported += 1
     latest = (refusal, peer)
@@ -84,7 +87,7 @@ final class AdmissionControl {
   private func reportNow() {
     guard unreported > 0, let latest else { return }
     report(
-      WebSocketAdmission.Refusals(count: unreported, total: total, latest: latest.refusal, peer: latest.peer))
+      ServerAdmission.Refusals(count: unreported, total: total, latest: latest.refusal, peer: latest.peer))
     unreported = 0
     isReportPending = true
     let bound = NIOLoopBound(self, eventLoop: loop)

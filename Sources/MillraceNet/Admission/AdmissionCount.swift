@@ -3,12 +3,12 @@ struct AdmissionCount {
   /// The part of a peer's address by which connections are counted together.
   typealias Address = [UInt8]
 
-  private let admission: WebSocketAdmission
+  private let admission: ServerAdmission
   private var halfOpenFrom: [Address: Int] = [:]
   private(set) var halfOpen = 0
   private(set) var connections = 0
 
-  init(_ admission: WebSocketAdmission) { self.admission = admission }
+  init(_ admission: ServerAdmission) { self.admission = admission }
 
   /// The counted part of a numeric address; empty when the text is not one.
   static func address(_ digits: String?) -> Address {
@@ -19,11 +19,11 @@ struct AdmissionCount {
     return Array(isMapped ? bytes[12...] : bytes[..<8])
   }
 
-  /// A TCP connection was accepted; it is half-open until its handshake is answered.
-  mutating func arrive(from address: Address) -> WebSocketAdmission.Refusal? {
+  /// A TCP connection was accepted; it is half-open until its first request is admitted.
+  mutating func arrive(from address: Address) -> ServerAdmission.Refusal? {
     guard halfOpen < admission.halfOpen, halfOpenFrom[address, default: 0] < admission.halfOpenPerAddress
     else {
-      return WebSocketAdmission.Refusal(
+      return ServerAdmission.Refusal(
         kind: .halfOpen, status: 503, text: "too many pending handshakes; try again later")
     }
     halfOpen += 1
@@ -32,10 +32,10 @@ struct AdmissionCount {
   }
 
   /// Why no further connection may open, or nil when one may.
-  var refusal: WebSocketAdmission.Refusal? {
+  var refusal: ServerAdmission.Refusal? {
     connections < admission.connections
       ? nil
-      : WebSocketAdmission.Refusal(kind: .full, status: 503, text: "too many connections; try again later")
+      : ServerAdmission.Refusal(kind: .full, status: 503, text: "too many connections; try again later")
   }
 
   /// A half-open connection opens.

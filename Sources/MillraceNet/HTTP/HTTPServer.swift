@@ -1,163 +1,157 @@
 internal import NIOCore
-internal import NIOHTTP1
 internal import NIOPosix
 internal import Synchronization
 
-/// A small HTTP/1.1 server, for the figures and the health of a program and for short answers of its own.
+/// An HTTP/1.1 server: requests and WebSockets on one port, plain or over TLS.
 ///
-/// Not done: TLS, request bodies (they are read and discarded), streamed responses, compression, HTTP/2. A service for the public belongs
+/// Not done: HTTP/2, compression, cookies, trailers, forms, choosing files by the path of a request. A service for the public belongs
 /// behind a web framework.
 ///
-/// It has one thread of its own, so that a flood of requests does not delay the sockets of dialogues. Connections, request sizes and
-/// the times a client may take are bounded; the time `respond` takes is not. Beyond the limit of connections clients wait in the
-/// system's queue, and idle connections are closed early to make room. It is reachable from this machine only, unless `plain` allows
-/// others.
+/// For each request the server's code decides what happens with it (`Decision`): an answer, a body read as a whole or as it comes, a task,
+/// or a WebSocket. A request that the admission rules (`ServerAdmission`) refuse never gets there: foreign origins and host names get
+/// status 403, a missing token 401, too many connections 503. Too large a head gets 431, too large a body 413, and a request that does
+/// not arrive in time 408.
+///
+/// Connections stay open for further requests. Beyond the limit of connections clients wait in the system's queue, and idle connections
+/// are closed early to make room. When this process is out of file descriptors, clients wait too; accepting is tried again a second later.
+///
+/// A server runs on a thread of its own, so that a flood of requests does not delay the sockets of dialogues, or on a `NetLoop`, where its
+/// code can call that of other sockets without locks.
 public final class HTTPServer: Sendable {
-  /// A client's request.
-  public struct Request: Sendable {
-    /// `GET`, `HEAD` and so on.
-    public let method: String
-    /// The path and the query, as they came.
-    public let target: String
-    /// The headers, as they came.
-    public let headers: [(name: String, value: String)]
-
-    /// The path, as it came: everything before the query.
-    public var path: String { String(target.prefix { $0 != "?" }) }
-
-    /// The first value of a name in the query, with escapes and `+` decoded; nil: the query does not have it.
-    public subscript(query name: String) -> String? {
-      HTTPText.values(of: name, in: target.replacing("+", with: "%20")).first
-        .map { String(decoding: $0, as: UTF8.self) }
-    }
-  }
-
-  /// The response to a client. `Content-Length`, `Connection` and `Cache-Control: no-store` are added.
-  public struct Response: Sendable {
-    /// The HTTP status.
-    public var status: Int
-    /// Further headers.
-    public var headers: [(name: String, value: String)]
-    /// The content; not sent to `HEAD`.
-    public var body: [UInt8]
-
-    /// A response from its parts.
-    public init(status: Int = 200, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
-      self.status = status
-      self.headers = headers
-      self.body = body
-    }
-
-    /// A response in plain text.
-    public static func text(_ text: String, status: Int = 200) -> Response {
-      Response(
-        status: status, headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
-    }
-  }
-
-  /// Limits of connections, sizes and times.
-  public struct Limits: Sendable, Hashable {
-    /// Connections at once; a few more may be open for a moment, since the system hands out several at a time.
-    public var connections = 128
-    /// Milliseconds a connection may take for a request, and for taking its response; also how long it may stay open between two requests.
-    public var patience = 10_000
-    /// Milliseconds a connection may stay open between two requests while other clients wait for one.
-    public var crowdedPatience = 1_000
-    /// Bytes of a request's body, all of which are discarded.
-    public var body = 65_536
-
-    /// The limits as documented.
-    public init() {}
-  }
-
   /// The port it listens on: the one requested, or the one the system chose for 0.
   public let port: Int
   private let channel: any Channel
-  private let group: MultiThreadedEventLoopGroup
-  private let admission: NIOLoopBound<HTTPAdmission>
-  private let gate: HTTPGate
+  /// The thread of its own; nil on a `NetLoop`.
+  private let group: MultiThreadedEventLoopGroup?
+  private let core: NIOLoopBound<HTTPServerCore>
+  private let gate: LoopGate
+  private let figures: ServerCounters
   private let stopping = Mutex<Task<Void, Never>?>(nil)
 
+  /// Connections that have not sent a request that was admitted. Any thread.
+  public var halfOpen: Int { figures.halfOpen.load(ordering: .relaxed) }
+  /// Open connections, WebSockets included. Any thread.
+  public var connections: Int { figures.connections.load(ordering: .relaxed) }
+  /// Requests and connections refused so far. Any thread.
+  public var refused: Int { figures.refused.load(ordering: .relaxed) }
+
   private init(
-    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup, _ admission: NIOLoopBound<HTTPAdmission>,
-    _ gate: HTTPGate
+    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup?, _ core: NIOLoopBound<HTTPServerCore>,
+    _ gate: LoopGate, _ figures: ServerCounters
   ) {
     self.channel = channel
     self.group = group
-    self.admission = admission
+    self.core = core
     self.gate = gate
+    self.figures = figures
     port = channel.localAddress?.port ?? 0
   }
 
-  /// Starts listening. Takes a thread and a few descriptors.
+  // MARK: Listening
+
+  /// Starts listening. Without a `loop` it takes a thread and a few descriptors.
   /// - Parameters:
   ///   - host: the address to listen on; by default this machine's own, which no other machine can reach.
   ///   - port: 0: the system chooses a free one.
-  ///   - hosts: host names beside this machine's that a request's `Host` may have; while the server listens on this machine only, any
-  ///     other is refused with 403, since a page of another site could have its name resolve to this machine.
-  ///   - plain: true: may listen where other machines can reach it, without encryption.
+  ///   - identity: the certificate for TLS; nil: plaintext, which beyond this machine the admission rules must allow.
+  ///   - loop: the loop to run on; nil: a thread of its own.
   ///   - limits: limits of connections, sizes and times.
-  ///   - respond: answers a request, in a task of its own that is cancelled when the client goes.
+  ///   - admission: the admission rules.
+  ///   - refused: receives refusals on the server's thread, at most once a second.
+  ///   - decide: called on the server's thread for each admitted request when its head has arrived. Must not block.
   /// - Throws: why it cannot listen.
   public static func listen(
-    host: String = "127.0.0.1", port: Int, hosts: [String] = [], plain: Bool = false,
-    limits: Limits = Limits(), respond: @escaping @Sendable (Request) async -> Response
+    host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil, on loop: NetLoop? = nil,
+    limits: Limits = Limits(), admission: ServerAdmission = ServerAdmission(),
+    refused: @escaping @Sendable (ServerAdmission.Refusals) -> Void = { _ in },
+    decide: @escaping @Sendable (Request) -> Decision
   ) async throws(NetError) -> HTTPServer {
-    let isLocal = WebAddress.isLoopback(host.lowercased())
-    guard isLocal || plain else {
-      throw NetError(
-        .address,
-        "other machines could reach \"\(host)\" without TLS; listen on 127.0.0.1, or allow plain")
+    let result = await withCheckedContinuation { continuation in
+      listen(
+        host: host, port: port, identity: identity, on: loop, limits: limits, admission: admission,
+        refused: refused, decide: decide
+      ) { continuation.resume(returning: $0) }
     }
+    return try result.get()
+  }
+
+  /// Starts listening on a thread of its own, and answers each request in a task that is cancelled when the client goes; see
+  /// `Decision.task`. Takes a thread and a few descriptors.
+  /// - Parameters:
+  ///   - host: the address to listen on; by default this machine's own, which no other machine can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: the certificate for TLS; nil: plaintext, which beyond this machine the admission rules must allow.
+  ///   - limits: limits of connections, sizes and times.
+  ///   - admission: the admission rules.
+  ///   - respond: answers a request, whose body was read.
+  /// - Throws: why it cannot listen.
+  public static func listen(
+    host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil, limits: Limits = Limits(),
+    admission: ServerAdmission = ServerAdmission(), respond: @escaping @Sendable (Request) async -> Response
+  ) async throws(NetError) -> HTTPServer {
+    try await listen(
+      host: host, port: port, identity: identity, limits: limits, admission: admission,
+      decide: { _ in .task(respond) })
+  }
+
+  /// Starts listening and calls `done` on the server's thread. Needs no task, which would be delayed where others occupy all threads of the
+  /// concurrency pool.
+  /// - Parameters:
+  ///   - host: the address to listen on; by default this machine's own, which no other machine can reach.
+  ///   - port: 0: the system chooses a free one.
+  ///   - identity: the certificate for TLS; nil: plaintext, which beyond this machine the admission rules must allow.
+  ///   - loop: the loop to run on; nil: a thread of its own.
+  ///   - limits: limits of connections, sizes and times.
+  ///   - admission: the admission rules.
+  ///   - refused: receives refusals on the server's thread, at most once a second.
+  ///   - decide: called on the server's thread for each admitted request when its head has arrived. Must not block.
+  ///   - done: called on the server's thread, or at once on the caller's when the parameters are wrong or the thread cannot be started.
+  public static func listen(
+    host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil, on loop: NetLoop? = nil,
+    limits: Limits = Limits(), admission: ServerAdmission = ServerAdmission(),
+    refused: @escaping @Sendable (ServerAdmission.Refusals) -> Void = { _ in },
+    decide: @escaping @Sendable (Request) -> Decision,
+    done: @escaping @Sendable (Result<HTTPServer, NetError>) -> Void
+  ) {
+    let certificate: TLSContexts.Made?
+    do throws(NetError) {
+      certificate = try check(host, port, identity, admission, isOnNetLoop: loop != nil)
+    } catch { return done(.failure(error)) }
+    let own = loop == nil ? MultiThreadedEventLoopGroup(numberOfThreads: 1) : nil
+    let eventLoop = own?.next() ?? loop?.loop ?? NetLoop.shared.loop
+    let (gate, figures) = (LoopGate(), ServerCounters())
+    eventLoop.execute {
+      let control = AdmissionControl(
+        admission, host: host, certificate: certificate?.certificate, figures: figures, on: eventLoop,
+        report: refused)
+      let core = NIOLoopBound(
+        HTTPServerCore(limits, control, gate, identity, decide), eventLoop: eventLoop)
+      core.value.bind(host, port, on: eventLoop).whenComplete { result in
+        if case .failure = result { own?.shutdownGracefully { _ in } }
+        done(
+          result.map { HTTPServer($0, own, core, gate, figures) }.mapError { error in
+            let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
+            return NetError(.connect, "cannot listen on \(host):\(port): \(text)")
+          })
+      }
+    }
+  }
+
+  private static func check(
+    _ host: String, _ port: Int, _ identity: NetIdentity?, _ admission: ServerAdmission, isOnNetLoop: Bool
+  ) throws(NetError) -> TLSContexts.Made? {
+    if isOnNetLoop { try NetLoop.begin() } else { try NetLoop.checkDescriptors() }
+    if let problem = admission.problem(listeningAt: host, hasTLS: identity != nil) { throw problem }
     guard (0...65_535).contains(port) else {
       throw NetError(.address, "port \(port) does not exist; choose one up to 65535, or 0 for a free one")
     }
-    try NetLoop.checkDescriptors()
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let loop = group.next()
-    let names: Set<String>? = isLocal ? Set(hosts.map { $0.lowercased() }) : nil
-    let gate = HTTPGate()
-    do {
-      let server = try await loop.flatSubmit {
-        let admission = NIOLoopBound(HTTPAdmission(limits, hosts: names, gate), eventLoop: loop)
-        return bind(group, host, port, admission, respond).map { HTTPServer($0, group, admission, gate) }
-      }.get()
-      return server
-    } catch {
-      group.shutdownGracefully { _ in }
-      let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
-      throw NetError(.connect, "cannot listen on \(host):\(port): \(text)")
-    }
+    return try identity?.context()
   }
 
-  private static func bind(
-    _ group: MultiThreadedEventLoopGroup, _ host: String, _ port: Int,
-    _ admission: NIOLoopBound<HTTPAdmission>, _ respond: @escaping @Sendable (Request) async -> Response
-  ) -> EventLoopFuture<any Channel> {
-    ServerBootstrap(group: group)
-      // As many as Linux lets wait by default (net.core.somaxconn).
-      .serverChannelOption(.backlog, value: 4_096)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(HTTPAdmissionHandler(admission.value))
-        }
-      }
-      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-      .childChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          let pipeline = channel.pipeline.syncOperations
-          // Requests are passed on one at a time; anything but HTTP is answered with 400.
-          try pipeline.configureHTTPServerPipeline(
-            withPipeliningAssistance: true, withErrorHandling: true)
-          try pipeline.addHandler(HTTPServerConnection(admission.value, channel, respond))
-        }
-      }
-      .bind(host: host, port: port)
-  }
+  // MARK: Stopping
 
-  /// Stops listening, lets requests in progress get their response, for the limits' patience at most, and ends the thread. Further
-  /// calls wait for the first.
+  /// Stops listening, lets requests in progress get their response, for the limits' patience at most, and ends the thread where it has one
+  /// of its own. WebSockets are closed with it (code 1001); on a `NetLoop` they stay open. Further calls wait for the first.
   public func stop() async {
     let task = stopping.withLock { task in
       let present = task ?? Task { await self.close() }
@@ -167,16 +161,24 @@ public final class HTTPServer: Sendable {
     await task.value
   }
 
+  /// Stops listening, and no more: connections stay open until either side closes them. Any thread.
+  public func stopListening() {
+    gate.execute(on: channel.eventLoop) { [channel] in channel.close(promise: nil) }
+  }
+
   private func close() async {
-    let (channel, admission) = (channel, admission)
+    let (channel, core, ownsThread) = (channel, core, group != nil)
     do {
       try await channel.close()
     } catch {
       // It was closed before.
     }
-    let emptied = channel.eventLoop.flatSubmit { admission.value.stop(on: channel.eventLoop) }
+    let emptied = channel.eventLoop.flatSubmit {
+      core.value.connections.stop(on: channel.eventLoop, closesSockets: ownsThread)
+    }
     do {
       try await emptied.get()
+      guard let group else { return }
       // A response that comes later finds no thread to be sent on.
       gate.close()
       try await group.shutdownGracefully()

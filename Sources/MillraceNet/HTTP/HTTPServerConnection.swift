@@ -1,40 +1,87 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// One client of an `HTTPServer`: reads requests and writes their responses, one after the other. Only on the server's thread.
+/// One client of an `HTTPServer`: reads requests, has them admitted and decided on, and writes the responses, one after the other. On the
+/// event loop.
 ///
 /// ```
-/// waiting ──whole request──▸ answering ──response──▸ writing ──flushed──▸ waiting
-///    └── patience is over: closed                       └── patience is over: closed
+/// waiting ──head──▸ serving ──last byte of the response written──▸ waiting
+///    │                 ├── the last response ──▸ closing ──the client closes, or its time is up──▸ closed
+///    └── too late ─────┘
+///                      └── a WebSocket ──▸ upgraded
 /// ```
-final class HTTPServerConnection: ChannelInboundHandler {
+///
+/// Before the first byte it is in no pipeline (`HTTPFirstByteHandler`): a client that sends nothing costs a descriptor and little memory.
+final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
   private enum State {
+    /// For a request, or the rest of its head.
     case waiting(since: NIODeadline)
-    case answering(Task<Void, Never>)
-    case writing
+    case serving(HTTPServerExchange)
+    /// The last response was written. What arrives is discarded: closed at once, with bytes unread, the system would reset the connection,
+    /// and the client might never see the response.
+    case closing
+    /// The channel belongs to a WebSocket, or is closed.
+    case over
   }
 
-  private let admission: HTTPAdmission
+  /// What the decoder read.
+  private enum Input {
+    case part(HTTPServerRequestPart)
+    /// It is not HTTP, or a head is too large.
+    case garbage(any Error)
+  }
+
+  /// Milliseconds for a client to close after the last response.
+  private static let lingering = 2_000
+
+  private let server: HTTPServerCore
   private let channel: any Channel
-  private let respond: @Sendable (HTTPServer.Request) async -> HTTPServer.Response
+  let peer: AdmittedPeer
+  private var codec: HTTPServerCodec?
   private var context: ChannelHandlerContext?
   private var state = State.waiting(since: .now())
-  private var head: HTTPRequestHead?
-  private var bodyBytes = 0
   private var deadline: Scheduled<Void>?
+  /// What came together with the end of a request whose response is not written yet: at most the rest of one socket read.
+  private var pending: [Input] = []
+  private var isDelivering = false
+  private var isReadHeld = false
   /// It has received a response: it may be closed between two requests, as HTTP allows at any time.
   private var isServed = false
 
-  init(
-    _ admission: HTTPAdmission, _ channel: any Channel,
-    _ respond: @escaping @Sendable (HTTPServer.Request) async -> HTTPServer.Response
-  ) {
-    self.admission = admission
+  init(_ server: HTTPServerCore, _ channel: any Channel) {
+    self.server = server
     self.channel = channel
-    self.respond = respond
+    peer = AdmittedPeer(server.control, channel)
+  }
+
+  // MARK: Life
+
+  /// TCP has accepted it.
+  func begin() {
+    server.connections.add(self)
+    limitTime()
+  }
+
+  /// The first byte has arrived: adds the handlers for HTTP behind the others.
+  func install() throws {
+    let codec = HTTPServerCodec(limit: server.control.admission.maxRequestBytes)
+    self.codec = codec
+    try channel.pipeline.syncOperations.addHandlers([codec.encoder, codec.decoder, self])
+  }
+
+  /// The channel is closed.
+  func end() {
+    deadline?.cancel()
+    server.connections.remove(self)
+    peer.close()
+    let exchange = exchange
+    state = .over
+    pending = []
+    exchange?.end(NetError(.lost, "the client closed the connection"))
   }
 
   func close() { channel.close(promise: nil) }
@@ -50,98 +97,310 @@ final class HTTPServerConnection: ChannelInboundHandler {
     if case .waiting = state { close() }
   }
 
+  private var exchange: HTTPServerExchange? {
+    if case .serving(let exchange) = state { exchange } else { nil }
+  }
+
   // MARK: Of the channel
 
-  func handlerAdded(context: ChannelHandlerContext) {
-    self.context = context
-    admission.add(self)
-    limitTime()
-  }
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
-  func handlerRemoved(context: ChannelHandlerContext) {
-    self.context = nil
-    deadline?.cancel()
-    if case .answering(let task) = state { task.cancel() }
-    admission.remove(self)
-  }
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let head):
-      self.head = head
-      bodyBytes = 0
-    case .body(let buffer):
-      bodyBytes += buffer.readableBytes
-      guard bodyBytes > admission.limits.body, head != nil else { return }
-      head = nil
-      write(.text("a request body may have at most \(admission.limits.body) bytes\n", status: 413), to: nil)
-    case .end:
-      guard let head else { return }
-      self.head = nil
-      answer(head)
+    pending.append(.part(unwrapInboundIn(data)))
+    deliver()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    switch error {
+    // The client closed in the middle of a request.
+    case HTTPParserError.invalidEOFState: close()
+    case is HTTPParserError, is ByteToMessageDecoderError:
+      pending.append(.garbage(error))
+      deliver()
+    default: close()
     }
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+  func read(context: ChannelHandlerContext) {
+    if mayRead { context.read() } else { isReadHeld = true }
+  }
 
-  private func limitTime() {
-    deadline?.cancel()
-    let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    deadline = channel.eventLoop.scheduleTask(in: .milliseconds(Int64(admission.limits.patience))) {
-      bound.value.close()
+  /// False while the client has to wait: with the next request for this one's response, or with a body that its receiver has paused.
+  private var mayRead: Bool { exchange.map { !$0.isRead && !$0.isPaused } ?? true }
+
+  // MARK: Requests
+
+  /// Takes what was read, as far as it may be taken now.
+  private func deliver() {
+    guard !isDelivering else { return }
+    isDelivering = true
+    while mayRead, !pending.isEmpty {
+      switch pending.removeFirst() {
+      case .part(.head(let head)): if case .waiting = state { begin(head) }
+      case .part(.body(let buffer)): take(buffer)
+      case .part(.end):
+        // The server's code may take its time.
+        if exchange?.isAnswered == false { deadline?.cancel() }
+        exchange?.takeEnd()
+      case .garbage(let error): refuse(error)
+      }
+    }
+    isDelivering = false
+    if isReadHeld && mayRead {
+      isReadHeld = false
+      context?.read()
     }
   }
 
-  // MARK: Answering
-
-  private func answer(_ head: HTTPRequestHead) {
-    deadline?.cancel()
-    guard admission.accepts(host: head.headers.first(name: "Host")) else {
-      write(.text("this host name is not allowed here\n", status: 403), to: head)
-      return
-    }
-    let request = HTTPServer.Request(
-      method: head.method.rawValue, target: head.uri, headers: head.headers.map { ($0.name, $0.value) })
-    let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    let (respond, loop, gate) = (respond, channel.eventLoop, admission.gate)
-    state = .answering(
-      Task {
-        let response = await respond(request)
-        gate.execute(on: loop) { bound.value.write(response, to: head) }
-      })
-  }
-
-  /// - Parameter head: the request; nil: one that was not read to its end, so that no other can follow.
-  private func write(_ response: HTTPServer.Response, to head: HTTPRequestHead?) {
-    guard let context else { return }
-    state = .writing
+  private func begin(_ head: HTTPRequestHead) {
     limitTime()
+    let exchange = HTTPServerExchange(head, peer: peer.name, on: self, channel.eventLoop, server.gate)
+    state = .serving(exchange)
+    let request = ServerAdmission.Request(
+      target: head.uri, hosts: head.headers["Host"], origins: head.headers["Origin"],
+      authorizations: head.headers["Authorization"], isFromLoopback: peer.isLoopback)
+    if let refusal = peer.admit(request) { return refuse(refusal) }
+    decide(exchange)
+    guard !exchange.isAnswered else { return }
+    guard !exchange.announcesTooMuch else { return refuseTooLarge(exchange) }
+    guard exchange.awaitsContinue else { return }
+    if case .discarded(let response) = exchange.input {
+      // The client has not sent the body yet, and need not.
+      exchange.input = .ended
+      answer(response, in: exchange)
+    } else {
+      let head = HTTPResponseHead(version: .http1_1, status: .continue)
+      context?.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+    }
+  }
+
+  private func decide(_ exchange: HTTPServerExchange) {
+    let limits = server.limits
+    switch server.decide(exchange.request) {
+    case .answer(let response): exchange.expect(.discarded(response), limit: limits.body)
+    case .receive(let limit, let receive): exchange.expect(.collected(receive), limit: limit ?? limits.body)
+    case .task(let limit, let respond):
+      exchange.expect(.collected(Self.inTask(respond)), limit: limit ?? limits.body)
+    case .stream(let limit, let begin):
+      exchange.expect(.ended, limit: limit)
+      let receive = begin(exchange.makeReply())
+      exchange.expect(.streamed(receive), limit: limit)
+    case .webSocket(let subprotocol, let begin):
+      if let upgrade = HTTPUpgrade(exchange.head, on: channel, subprotocol: subprotocol, begin) {
+        exchange.expect(.upgrade(upgrade), limit: 0)
+      } else {
+        exchange.expect(.discarded(.webSocketOnly), limit: limits.body)
+      }
+    case .refuse(let status, let text):
+      exchange.expect(.ended, limit: limits.body)
+      refuse(ServerAdmission.Refusal(kind: .decision, status: status, text: text))
+    }
+  }
+
+  /// The receiver that has a request answered in a task.
+  private static func inTask(
+    _ respond: @escaping @Sendable (HTTPServer.Request) async -> HTTPServer.Response
+  ) -> @Sendable (HTTPServer.Request, HTTPReply) -> Void {
+    { request, reply in
+      let task = Task { reply.send(await respond(request)) }
+      reply.whenOver { problem in if problem != nil { task.cancel() } }
+    }
+  }
+
+  private func take(_ buffer: ByteBuffer) {
+    guard let exchange else { return }
+    guard exchange.take(buffer) else { return refuseTooLarge(exchange) }
+    // A streamed body may take as long as it moves.
+    if case .streamed = exchange.input, !exchange.isAnswered { limitTime() }
+  }
+
+  /// The receiver of the body has paused or wants more.
+  func pauseChanged() {
+    guard let exchange, !exchange.isAnswered, !exchange.isRead else { return }
+    if exchange.isPaused { deadline?.cancel() } else { limitTime() }
+    deliver()
+  }
+
+  // MARK: Refusals
+
+  private func refuse(_ error: any Error) {
+    let limit = server.control.admission.maxRequestBytes
+    switch (state, error) {
+    case (.waiting, HTTPParserError.headerOverflow):
+      refuse(
+        ServerAdmission.Refusal(
+          kind: .tooLarge, status: 431, text: "a request line and its headers may have at most \(limit) bytes"
+        ))
+    case (.waiting, _):
+      respond(.text("this is not an HTTP/1.1 request\n", status: 400), to: nil, isLast: true)
+    case (.serving(let exchange), _):
+      exchange.fail(NetError(.protocolError, "the client sent an invalid request"))
+      guard !exchange.isAnswered else { return close() }
+      answer(.text("the rest of this request is not HTTP/1.1\n", status: 400), in: exchange)
+    case (.closing, _), (.over, _): return
+    }
+  }
+
+  /// The rules, or the server's code, refuse the request.
+  private func refuse(_ refusal: ServerAdmission.Refusal) {
+    peer.note(refusal)
+    let response = HTTPServer.Response.refusal(refusal.status ?? 503, refusal.text)
+    if let exchange {
+      exchange.input = .ended
+      respond(response, to: exchange, isLast: true)
+    } else {
+      respond(response, to: nil, isLast: true)
+    }
+  }
+
+  private func refuseTooLarge(_ exchange: HTTPServerExchange) {
+    let problem = exchange.tooLarge
+    exchange.fail(problem)
+    guard !exchange.isAnswered else { return close() }
+    respond(.refusal(413, problem.text), to: exchange, isLast: true)
+  }
+
+  // MARK: Responses
+
+  /// The server's code answers.
+  func answer(_ response: HTTPServer.Response, in exchange: HTTPServerExchange) {
+    guard self.exchange === exchange, !exchange.isAnswered else { return }
     // While clients wait for a connection, each gets one response.
-    let isLast = head?.isKeepAlive != true || admission.isCrowded || admission.isStopping
-    var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
-    headers.replaceOrAdd(name: "Content-Length", value: "\(response.body.count)")
-    headers.replaceOrAdd(name: "Cache-Control", value: "no-store")
-    headers.replaceOrAdd(name: "Connection", value: isLast ? "close" : "keep-alive")
-    let status = HTTPResponseStatus(statusCode: response.status)
-    let version = head?.version ?? .http1_1
-    let start = HTTPResponseHead(version: version, status: status, headers: headers)
-    context.write(wrapOutboundOut(.head(start)), promise: nil)
-    if head?.method != .HEAD && !response.body.isEmpty {
-      context.write(
-        wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: response.body)))), promise: nil)
-    }
+    let isLast =
+      !exchange.isRead || !exchange.head.isKeepAlive || HTTPUpgrade.endsHTTP(exchange.head)
+      || server.connections.isCrowded || server.connections.isStopping
+      || response.headers.contains {
+        $0.name.lowercased() == "connection" && $0.value.lowercased() == "close"
+      }
+    respond(response, to: exchange, isLast: isLast)
+  }
+
+  private func respond(_ response: HTTPServer.Response, to exchange: HTTPServerExchange?, isLast: Bool) {
+    guard let context else { return refuseBeforeHTTP(response) }
+    deadline?.cancel()
+    let writer = HTTPResponseWriter(
+      context, to: exchange?.head, isLast: isLast,
+      HTTPResponseWriter.Events(
+        waits: { [self] in limitTime() }, flushed: { [self] in deadline?.cancel() },
+        ends: { [self] isLast in ending(exchange, isLast) },
+        sent: { [self] in sent(exchange) },
+        failed: { [self] problem in
+          exchange?.end(problem)
+          close()
+        }))
+    exchange?.begin(writer)
+    if exchange == nil { state = .closing }
+    let (loop, gate, limit) = (channel.eventLoop, server.gate, server.limits.backlog)
+    writer.begin(response) { HTTPStream(on: loop, gate, limit: limit) }
+  }
+
+  /// The end of a response is about to be written.
+  private func ending(_ exchange: HTTPServerExchange?, _ isLast: Bool) {
+    state = isLast ? .closing : .waiting(since: .now())
+    isServed = true
+    limitTime()
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    // The next request may arrive before this response is reported as written.
-    context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { result in
-      bound.value.written(isLast: isLast, result)
+    // Behind the end, also when this is within a read.
+    if !isLast { channel.eventLoop.execute { bound.value.deliver() } }
+  }
+
+  /// A response was sent to its end.
+  private func sent(_ exchange: HTTPServerExchange?) {
+    exchange?.end(nil)
+    // The server stops since the head of this response was written.
+    if case .waiting = state, server.connections.isStopping { return close() }
+    guard case .closing = state else { return }
+    if exchange?.isRead ?? false { close() } else { linger() }
+  }
+
+  /// Half-closes, and discards what arrives until the client closes or its time is up.
+  private func linger() {
+    limitTime(Self.lingering)
+    channel.close(mode: .output, promise: nil)
+    deliver()
+  }
+
+  /// Answers a client that has sent nothing yet. What the system does not take at once is discarded: a client cannot hold a connection by
+  /// not reading.
+  private func refuseBeforeHTTP(_ response: HTTPServer.Response) {
+    state = .closing
+    guard case .bytes(let body) = response.content else { return close() }
+    let status = HTTPResponseStatus(statusCode: response.status)
+    var text = "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\n"
+    for (name, value) in response.headers { text += "\(name): \(value)\r\n" }
+    text += "Content-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+    channel.writeAndFlush(ByteBuffer(bytes: Array(text.utf8) + body), promise: nil)
+    close()
+  }
+
+  /// Refuses a client before its first byte, for example because too many are half-open.
+  func refuseAtOnce(_ refusal: ServerAdmission.Refusal) {
+    refuseBeforeHTTP(.refusal(refusal.status ?? 503, refusal.text))
+  }
+
+  // MARK: Time
+
+  private func limitTime(_ milliseconds: Int? = nil) {
+    deadline?.cancel()
+    let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
+    deadline = channel.eventLoop.scheduleTask(
+      in: .milliseconds(Int64(milliseconds ?? server.limits.patience))
+    ) {
+      bound.value.timeOut()
     }
   }
 
-  private func written(isLast: Bool, _ result: Result<Void, any Error>) {
-    guard case .success = result, !isLast else { return close() }
-    isServed = true
-    guard case .writing = state else { return }
-    state = .waiting(since: .now())
-    limitTime()
+  private func timeOut() {
+    let text = "a request must arrive within \(server.limits.patience) ms"
+    let isUnread = exchange.map { !$0.isRead && !$0.isAnswered } ?? false
+    switch state {
+    case .waiting where !isServed:
+      refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))
+    case .serving(let exchange) where isUnread:
+      exchange.fail(NetError(.timeout, "the client did not send the rest of its request in time"))
+      guard !exchange.isAnswered else { return }
+      refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))
+    default: close()
+    }
+  }
+
+  // MARK: WebSocket
+
+  /// The request is complete, and the server's code accepts it as a WebSocket.
+  func upgrade(_ upgrade: HTTPUpgrade) {
+    guard let context, let codec, let exchange else { return }
+    deadline?.cancel()
+    state = .over
+    server.connections.remove(self)
+    exchange.end(nil)
+    do {
+      let socket = try upgrade.perform(context, codec, server.limits.webSocket, peer: peer.name)
+      server.connections.add(socket, on: channel)
+    } catch {
+      close()
+    }
+  }
+}
+
+extension HTTPServer.Response {
+  /// A response that refuses a request.
+  static func refusal(_ status: Int, _ text: String) -> HTTPServer.Response {
+    var response = HTTPServer.Response.text(text, status: status)
+    switch status {
+    case 401: response.headers.append(("WWW-Authenticate", "Bearer"))
+    case 503: response.headers.append(("Retry-After", "1"))
+    default: break
+    }
+    return response
+  }
+
+  /// The response to a request that should have asked for a WebSocket.
+  static var webSocketOnly: HTTPServer.Response {
+    var response = HTTPServer.Response.text("only WebSocket connections are accepted here", status: 426)
+    // With the version, for clients of another one, RFC 6455 section 4.4.
+    response.headers += [("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), ("Connection", "close")]
+    return response
   }
 }

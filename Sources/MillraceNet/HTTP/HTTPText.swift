@@ -28,6 +28,12 @@ enum HTTPText {
     return nil
   }
 
+  /// The first value of a header; the name is case-insensitive.
+  static func header(_ name: String, in headers: [(name: String, value: String)]) -> String? {
+    let name = name.lowercased()
+    return headers.first { $0.name.lowercased() == name }?.value
+  }
+
   /// Decodes percent escapes, RFC 3986 section 2.1; invalid ones are left as they are.
   static func unescaped(_ text: Substring) -> [UInt8] {
     var bytes: [UInt8] = []

@@ -1,7 +1,6 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOWebSocket
-internal import Synchronization
 
 /// A WebSocket (RFC 6455), of a client or of a server.
 ///
@@ -25,8 +24,7 @@ public final class WebSocket: Sendable {
   private let core: NIOLoopBoundBox<Core>
   private let events: @Sendable (WebSocketEvent) -> Void
   private let limits: WebSocketLimits
-  private let queued = Atomic<Int>(0)
-  private let wasRefused = Atomic<Bool>(false)
+  private let waiting: SendBacklog
 
   init(
     _ limits: WebSocketLimits, on loop: any EventLoop, events: @escaping @Sendable (WebSocketEvent) -> Void
@@ -34,6 +32,7 @@ public final class WebSocket: Sendable {
     self.loop = loop
     self.limits = limits
     self.events = events
+    waiting = SendBacklog(limit: limits.backlog)
     core = .makeBoxSendingValue(Core(), eventLoop: loop)
   }
 
@@ -53,23 +52,22 @@ public final class WebSocket: Sendable {
   /// larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after the end is discarded.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
     let count = bytes.count
-    let before = queued.load(ordering: .relaxed)
-    guard before == 0 || before + count <= limits.backlog else {
-      wasRefused.store(true, ordering: .sequentiallyConsistent)
-      // Drained in between: no other call would report it.
-      if queued.load(ordering: .sequentiallyConsistent) == 0 { onLoop { $0.noteSent(0) } }
+    switch waiting.add(count) {
+    case .accepted:
+      onLoop { $0.write(bytes, isText: isText, count) }
+      return true
+    case .refused: return false
+    case .refusedButDrained:
+      onLoop { $0.noteSent(0) }
       return false
     }
-    queued.add(count, ordering: .relaxed)
-    onLoop { $0.write(bytes, isText: isText, count) }
-    return true
   }
 
   /// Sends a text message.
   public func send(text: String) -> Bool { send(Array(text.utf8), isText: true) }
 
   /// Bytes waiting to be sent.
-  public var backlog: Int { queued.load(ordering: .relaxed) }
+  public var backlog: Int { waiting.bytes }
 
   /// Sends a close frame and waits for the peer's, at most as long as the limits allow. A code that must not be sent (RFC 6455
   /// section 7.4) becomes 1000.
@@ -133,11 +131,7 @@ public final class WebSocket: Sendable {
   }
 
   private func noteSent(_ count: Int) {
-    let left = queued.subtract(count, ordering: .sequentiallyConsistent).newValue
-    guard left <= limits.backlog / 2, wasRefused.exchange(false, ordering: .sequentiallyConsistent) else {
-      return
-    }
-    emit(.drained)
+    if waiting.sent(count) { emit(.drained) }
   }
 
   /// Passes an event on; none after the end.
@@ -175,7 +169,7 @@ public final class WebSocket: Sendable {
       ) { [self] answer in
         try upgrade(channel, request, answer, key)
       }
-    }.map { [self] _ in core.value.handler?.begin() }.whenFailure { [self] error in
+    }.map { [self] _ in begin() }.whenFailure { [self] error in
       end(NetErrorMessages.error(error, peer, request.address.host))
     }
   }
@@ -236,11 +230,9 @@ public final class WebSocket: Sendable {
       to: channel, isServer: false, peer: peer, host: request.address.host, subprotocol: chosen)
   }
 
-  /// Becomes the last handler of a channel's pipeline.
-  /// - Parameter hasCodec: the pipeline already has the frame encoder and decoder.
+  /// Becomes the last handler of a channel's pipeline. Nothing is delivered and sent before `begin`.
   func attach(
-    to channel: any Channel, isServer: Bool, peer: String, host: String, subprotocol: String?,
-    hasCodec: Bool = false
+    to channel: any Channel, isServer: Bool, peer: String, host: String, subprotocol: String?
   ) throws {
     guard !core.value.isOver else {
       channel.close(promise: nil)
@@ -254,13 +246,13 @@ public final class WebSocket: Sendable {
     core.value.channel = channel
     let pipeline = channel.pipeline.syncOperations
     // The decoder buffers a whole frame; the size of a message of many frames is limited by the handler.
-    if !hasCodec {
-      try pipeline.addHandlers([
-        WebSocketFrameEncoder(), ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.frame)),
-      ])
-    }
+    try pipeline.addHandlers([
+      WebSocketFrameEncoder(), ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.frame)),
+    ])
     try pipeline.addHandler(handler)
     if core.value.isPaused { handler.setPaused(true) }
-    if hasCodec { handler.begin() }
   }
+
+  /// The handlers of HTTP are gone.
+  func begin() { core.value.handler?.begin() }
 }

@@ -1,15 +1,8 @@
-internal import NIOCore
-internal import NIOPosix
-internal import NIOSSL
-internal import Synchronization
-
 /// A WebSocket server: for a backend that connects to the bot, and for doubles of services.
 ///
-/// It listens on this machine by default. Its admission rules (`WebSocketAdmission`) refuse other origins and foreign host names with
-/// status 403, a missing token with 401, too many connections with 503, too large a request with 431 and one that does not arrive in
-/// time with 408. A request that is not for a WebSocket gets 426.
-///
-/// When this process is out of file descriptors, new connections wait in the system's queue; accepting is tried again a second later.
+/// An `HTTPServer` on the network thread that only opens WebSockets: any other request gets status 426. It listens on this machine by
+/// default, and refuses what the admission rules do not admit as that server does. When this process is out of file descriptors, new
+/// connections wait in the system's queue; accepting is tried again a second later.
 @safe
 public final class WebSocketServer: Sendable {
   /// A client that asks for a WebSocket.
@@ -23,7 +16,7 @@ public final class WebSocketServer: Sendable {
 
     /// The value of a header; the name is case-insensitive.
     public subscript(header: String) -> String? {
-      headers.first { $0.name.lowercased() == header.lowercased() }?.value
+      HTTPText.header(header, in: headers)
     }
   }
 
@@ -35,22 +28,17 @@ public final class WebSocketServer: Sendable {
     case refuse(status: Int, String)
   }
 
-  private let channel: any Channel
-  private let figures: ServerCounters
+  private let server: HTTPServer
   /// The port it listens on: the one requested, or the one the system chose for 0.
-  public let port: Int
+  public var port: Int { server.port }
   /// Connections whose handshake is not answered yet. Any thread.
-  public var halfOpen: Int { figures.halfOpen.load(ordering: .relaxed) }
+  public var halfOpen: Int { server.halfOpen }
   /// Open connections. Any thread.
-  public var connections: Int { figures.connections.load(ordering: .relaxed) }
+  public var connections: Int { server.connections }
   /// Connections refused so far. Any thread.
-  public var refused: Int { figures.refused.load(ordering: .relaxed) }
+  public var refused: Int { server.refused }
 
-  private init(_ channel: any Channel, _ figures: ServerCounters) {
-    self.channel = channel
-    self.figures = figures
-    port = channel.localAddress?.port ?? 0
-  }
+  private init(_ server: HTTPServer) { self.server = server }
 
   /// Starts listening.
   /// - Parameters:
@@ -63,8 +51,8 @@ public final class WebSocketServer: Sendable {
   ///   - decide: called on the network thread for each client the rules admit.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
-    limits: WebSocketLimits = WebSocketLimits(), admission: WebSocketAdmission = WebSocketAdmission(),
-    refused: @escaping @Sendable (WebSocketAdmission.Refusals) -> Void = { _ in },
+    limits: WebSocketLimits = WebSocketLimits(), admission: ServerAdmission = ServerAdmission(),
+    refused: @escaping @Sendable (ServerAdmission.Refusals) -> Void = { _ in },
     decide: @escaping @Sendable (Client) -> Decision
   ) async throws(NetError) -> WebSocketServer {
     let result = await withCheckedContinuation { continuation in
@@ -91,128 +79,33 @@ public final class WebSocketServer: Sendable {
   ///   - done: called on the network thread, or at once on the caller's when that thread cannot be started.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil,
-    limits: WebSocketLimits = WebSocketLimits(), admission: WebSocketAdmission = WebSocketAdmission(),
-    refused: @escaping @Sendable (WebSocketAdmission.Refusals) -> Void = { _ in },
+    limits: WebSocketLimits = WebSocketLimits(), admission: ServerAdmission = ServerAdmission(),
+    refused: @escaping @Sendable (ServerAdmission.Refusals) -> Void = { _ in },
     decide: @escaping @Sendable (Client) -> Decision,
     done: @escaping @Sendable (Result<WebSocketServer, NetError>) -> Void
   ) {
-    do throws(NetError) { try NetLoop.begin() } catch { return done(.failure(error)) }
-    let made: TLSContexts.Made?
-    do throws(NetError) {
-      if let problem = admission.problem(listeningAt: host, hasTLS: identity != nil) { throw problem }
-      made = try identity?.context()
-    } catch {
-      NetLoop.shared.run { done(.failure(error)) }
-      return
-    }
-    NetLoop.shared.run {
-      let loop = NetLoop.shared.loop
-      let figures = ServerCounters()
-      let control = AdmissionControl(
-        admission, host: host, certificate: made?.certificate, figures: figures, on: loop, report: refused)
-      bind(host, port, NIOLoopBound(control, eventLoop: loop), identity, limits, decide).whenComplete {
-        result in
-        done(
-          result.map { WebSocketServer($0, figures) }.mapError { error in
-            let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
-            return NetError(.connect, "cannot listen on \(host):\(port): \(text)")
-          })
-      }
-    }
+    var all = HTTPServer.Limits()
+    // The admission rules limit them: a client beyond their limits is refused, and does not wait.
+    all.connections = .max
+    all.patience = limits.open
+    all.body = admission.maxRequestBytes
+    all.webSocket = limits
+    HTTPServer.listen(
+      host: host, port: port, identity: identity, on: .shared, limits: all, admission: admission,
+      refused: refused, decide: { Self.decide($0, decide) }
+    ) { done($0.map { WebSocketServer($0) }) }
   }
 
-  private static func bind(
-    _ host: String, _ port: Int, _ control: NIOLoopBound<AdmissionControl>, _ identity: NetIdentity?,
-    _ limits: WebSocketLimits, _ decide: @escaping @Sendable (Client) -> Decision
-  ) -> EventLoopFuture<any Channel> {
-    ServerBootstrap(group: NetLoop.shared.group)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(AcceptErrors(control.value))
-        }
-      }
-      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-      .childChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try ServerHandshake.install(
-            on: channel, try context(identity, control.value, channel), control.value, limits, decide)
-        }
-      }
-      .bind(host: host, port: port)
-  }
-
-  /// Looked up for each connection, so that a renewed certificate takes effect at once and a broken one is reported.
-  private static func context(
-    _ identity: NetIdentity?, _ control: AdmissionControl, _ channel: any Channel
-  ) throws -> NIOSSLContext? {
-    do { return try identity?.context().context } catch {
-      let refusal = WebSocketAdmission.Refusal(kind: .certificate, status: nil, text: "\(error)")
-      control.note(refusal, from: channel.remoteAddress?.description ?? "unknown address")
-      throw refusal
+  private static func decide(_ request: HTTPServer.Request, _ decide: (Client) -> Decision)
+    -> HTTPServer.Decision
+  {
+    guard request.asksForWebSocket else { return .answer(.webSocketOnly) }
+    switch decide(Client(target: request.target, headers: request.headers, peer: request.peer)) {
+    case .accept(let subprotocol, let begin): return .webSocket(protocol: subprotocol, begin)
+    case .refuse(let status, let text): return .refuse(status: status, text)
     }
   }
 
   /// Stops listening. Open connections stay open.
-  public func stop() { channel.close(promise: nil) }
-}
-
-/// Reports that this process cannot accept connections, and pauses accepting.
-///
-/// A connection that could not be accepted stays in the queue, and the system reports it again and again: without a pause the thread
-/// would do nothing else. SwiftNIO has a handler for this, but does not use it for servers of this kind.
-private final class AcceptErrors: ChannelInboundHandler {
-  typealias InboundIn = any Channel
-
-  /// The time between two attempts to accept.
-  private static let pause = TimeAmount.seconds(1)
-
-  private let control: AdmissionControl
-  private var isPaused = false
-
-  init(_ control: AdmissionControl) { self.control = control }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? IOError {
-      control.note(
-        WebSocketAdmission.Refusal(
-          kind: .descriptors, status: nil, text: NetErrorMessages.text(errno: error.errnoCode)),
-        from: "unknown address")
-      pause(context)
-    }
-    context.fireErrorCaught(error)
-  }
-
-  private func pause(_ context: ChannelHandlerContext) {
-    guard !isPaused else { return }
-    isPaused = true
-    setReading(false, context.channel)
-    let bound = NIOLoopBound((self, context.channel), eventLoop: context.eventLoop)
-    context.eventLoop.scheduleTask(in: Self.pause) {
-      let (handler, channel) = bound.value
-      handler.isPaused = false
-      handler.setReading(true, channel)
-    }
-  }
-
-  private func setReading(_ isReading: Bool, _ channel: any Channel) {
-    channel.setOption(.autoRead, value: isReading).whenFailure { _ in
-      // The server has stopped accepting anyway.
-    }
-  }
-}
-
-extension WebSocket {
-  /// The server's end of an upgraded channel.
-  static func accept(
-    _ channel: any Channel, _ limits: WebSocketLimits, _ subprotocol: String?,
-    _ receive: (WebSocket) -> @Sendable (WebSocketEvent) -> Void
-  ) throws {
-    let box = NIOLoopBoundBox<(@Sendable (WebSocketEvent) -> Void)?>(nil, eventLoop: channel.eventLoop)
-    let socket = WebSocket(limits, on: channel.eventLoop) { box.value?($0) }
-    box.value = receive(socket)
-    let peer = channel.remoteAddress?.description ?? "unknown address"
-    try socket.attach(
-      to: channel, isServer: true, peer: peer, host: peer, subprotocol: subprotocol, hasCodec: true)
-  }
+  public func stop() { server.stopListening() }
 }

@@ -38,9 +38,20 @@ public final class MetricsServer: Service {
   ) async throws(NetError) -> MetricsServer {
     let page = MetricsPage { metrics.families() + additional() }
     return MetricsServer(
-      try await HTTPServer.listen(host: host, port: port, plain: plain) { request in
+      try await HTTPServer.listen(host: host, port: port, admission: admission(plain: plain)) { request in
         await respond(to: request, page, isHealthy)
       })
+  }
+
+  /// Admits any number of clients of one address, as behind a proxy or in one machine's load test: the server has no others to protect
+  /// from them.
+  /// - Parameter plain: true to allow an address that other machines can reach; by whatever name, since the metrics are no secret.
+  static func admission(plain: Bool) -> ServerAdmission {
+    var admission = ServerAdmission()
+    admission.halfOpenPerAddress = admission.halfOpen
+    admission.allowsPlaintext = plain
+    if plain { admission.hosts = ["*"] }
+    return admission
   }
 
   static func respond(

@@ -1,8 +1,8 @@
 internal import NIOCore
 internal import Synchronization
 
-/// Lets the responses of an `HTTPServer` onto its thread as long as there is one. Any thread.
-final class HTTPGate: Sendable {
+/// Lets work onto an event loop as long as the loop has a thread. Any thread.
+final class LoopGate: Sendable {
   private let isOpen = Mutex(true)
 
   /// Runs `body` on the loop. After `close` it does nothing.

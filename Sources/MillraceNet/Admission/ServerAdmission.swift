@@ -1,12 +1,12 @@
-/// Which clients a WebSocket server admits, and how many.
+/// Which clients a server admits, and how many: the same rules for HTTP requests and WebSockets.
 ///
 /// A browser lets every page open a WebSocket to every host, the user's own machine included; it only sends where the page is from
 /// (`Origin`, RFC 6455 section 10.2). So pages from other origins are refused unless they are listed. A page whose name was rebound to
 /// this machine after it was loaded (DNS rebinding) looks same-origin; the name in its `Host` header gives it away.
 ///
-/// A connection is half-open from when TCP accepts it until its handshake is answered. A pure value: the verdict on a request depends
+/// A connection is half-open from when TCP accepts it until its first request is admitted. A pure value: the verdict on a request depends
 /// on nothing but the request.
-public struct WebSocketAdmission: Sendable, Hashable {
+public struct ServerAdmission: Sendable, Hashable {
   /// Origins that may connect besides the server's own host and, for clients on this machine, loopback pages; for example
   /// `https://app.example.org`. `*` allows every origin. A client that sends no origin is not a browser, and is admitted.
   public var origins: [String] = []
@@ -23,15 +23,15 @@ public struct WebSocketAdmission: Sendable, Hashable {
   public var halfOpen = 256
   /// The most half-open connections from one address; for IPv6, from one /64 network, which is what one customer gets.
   public var halfOpenPerAddress = 32
-  /// The largest request in bytes: request line, headers and body together.
+  /// The largest request line and headers, in bytes together.
   public var maxRequestBytes = 16_384
 
   /// Creates the default rules: loopback pages, no token, TLS required beyond this machine.
   public init() {}
 
   /// Rules for many clients on this machine, for example in a load test.
-  public static let loadTest: WebSocketAdmission = {
-    var admission = WebSocketAdmission()
+  public static let loadTest: ServerAdmission = {
+    var admission = ServerAdmission()
     admission.connections = 8_192
     admission.halfOpen = 1_024
     admission.halfOpenPerAddress = 1_024
@@ -79,14 +79,14 @@ public struct WebSocketAdmission: Sendable, Hashable {
   }
 }
 
-extension WebSocketAdmission: CustomStringConvertible {
+extension ServerAdmission: CustomStringConvertible {
   /// The limits. The token must not be printed.
   public var description: String {
     "\(connections) connections, \(halfOpen) half-open, \(halfOpenPerAddress) of them per address"
   }
 }
 
-extension WebSocketAdmission {
+extension ServerAdmission {
   /// Why a connection was refused.
   public struct Refusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of refusal. Tests and callers compare this, not the text.
@@ -103,7 +103,7 @@ extension WebSocketAdmission {
       case halfOpen
       /// The request is too large.
       case tooLarge
-      /// The handshake timed out.
+      /// The request did not arrive in time.
       case timeout
       /// The server's own code refused it.
       case decision

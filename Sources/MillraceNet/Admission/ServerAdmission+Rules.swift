@@ -1,5 +1,5 @@
 /// How the admission rules apply to a request.
-extension WebSocketAdmission {
+extension ServerAdmission {
   /// The parts of a request that the rules look at.
   struct Request {
     /// Path and query.

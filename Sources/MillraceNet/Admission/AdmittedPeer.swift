@@ -1,0 +1,53 @@
+internal import NIOCore
+
+/// The client of one connection, as the admission rules count it. On the event loop.
+final class AdmittedPeer {
+  private enum Count {
+    /// Not counted: before it arrives, when it was refused then, and after it has closed.
+    case none
+    case halfOpen
+    case open
+  }
+
+  private let control: AdmissionControl
+  private let address: AdmissionCount.Address
+  private var count = Count.none
+  /// Its address, for messages.
+  let name: String
+  let isLoopback: Bool
+
+  init(_ control: AdmissionControl, _ channel: any Channel) {
+    self.control = control
+    address = AdmissionCount.address(channel.remoteAddress?.ipAddress)
+    name = channel.remoteAddress?.description ?? "unknown address"
+    isLoopback = channel.remoteAddress?.ipAddress.map(WebAddress.isLoopback) ?? false
+  }
+
+  /// TCP has accepted it. Returns why it is refused, or nil when it may send a request.
+  func arrive() -> ServerAdmission.Refusal? {
+    let refusal = control.arrive(from: address)
+    if refusal == nil { count = .halfOpen }
+    return refusal
+  }
+
+  /// Why its request is refused, or nil. The first request that is admitted opens the connection.
+  func admit(_ request: ServerAdmission.Request) -> ServerAdmission.Refusal? {
+    if let refusal = control.refusal(of: request) { return refusal }
+    guard case .halfOpen = count else { return nil }
+    if let refusal = control.refusalToOpen { return refusal }
+    count = .open
+    control.open(from: address)
+    return nil
+  }
+
+  func close() {
+    switch count {
+    case .none: return
+    case .halfOpen: control.close(from: address, wasOpen: false)
+    case .open: control.close(from: address, wasOpen: true)
+    }
+    count = .none
+  }
+
+  func note(_ refusal: ServerAdmission.Refusal) { control.note(refusal, from: name) }
+}

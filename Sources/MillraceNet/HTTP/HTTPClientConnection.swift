@@ -1,0 +1,223 @@
+internal import NIOCore
+internal import NIOHTTP1
+
+/// One connection of an `HTTPClient`: carries one request after the other. On the event loop.
+///
+/// ```
+/// idle ──run──▸ busy ──response and request complete──▸ idle
+///                └── draining: the rest of a response that nobody wants ──▸ idle, or closed when it is long
+/// ```
+final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias OutboundIn = HTTPClientRequestPart
+  typealias OutboundOut = HTTPClientRequestPart
+
+  private enum State {
+    case idle
+    case busy(HTTPClientCall)
+    /// With the bytes that may still come.
+    case draining(left: Int)
+    case closed
+  }
+
+  /// Bytes of an unwanted body that are read to keep the connection; opening another one costs more than as many.
+  private static let drained = 65_536
+
+  let key: HTTPClientPool.Key
+  private weak var pool: HTTPClientPool?
+  private let channel: any Channel
+  private var context: ChannelHandlerContext?
+  private var state = State.idle
+  private var idleTimer: Scheduled<Void>?
+  /// It has carried a request before.
+  private(set) var isKept = false
+  private var isRequestSent = false
+  private var isAnswering = false
+  private var mayStay = false
+  private var isReadHeld = false
+  private var isPaused = false
+  private var upload: HTTPStream?
+
+  init(_ channel: any Channel, _ key: HTTPClientPool.Key, _ pool: HTTPClientPool) {
+    self.channel = channel
+    self.key = key
+    self.pool = pool
+  }
+
+  /// Adds the handlers of HTTP to a channel of bytes.
+  func install() throws {
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderFieldSize = HTTPClient.largestHead
+    limits.maxHeaderListSize = HTTPClient.largestHead
+    // The headers that frame a request are set by the call.
+    var framing = HTTPRequestEncoder.Configuration()
+    framing.automaticallySetFramingHeaders = false
+    try channel.pipeline.syncOperations.addHandlers([
+      HTTPRequestEncoder(configuration: framing),
+      ByteToMessageHandler(
+        HTTPResponseDecoder(informationalResponseStrategy: .drop, limitConfiguration: limits)), self,
+    ])
+  }
+
+  var isOpen: Bool { if case .closed = state { false } else { channel.isActive } }
+
+  // MARK: Requests
+
+  /// Sends a request. Only when idle.
+  func run(_ call: HTTPClientCall, _ head: HTTPRequestHead, _ body: HTTPClient.Body) {
+    idleTimer?.cancel()
+    guard let context, isOpen else {
+      call.lost(NetError(.lost, "the connection was closed"), by: self)
+      return
+    }
+    state = .busy(call)
+    isRequestSent = false
+    isAnswering = false
+    mayStay = false
+    let bound = NIOLoopBound(call, eventLoop: channel.eventLoop)
+    context.writeAndFlush(wrapOutboundOut(.head(head))).whenSuccess { bound.value.connected() }
+    switch body {
+    case .bytes(let bytes):
+      if !bytes.isEmpty {
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: bytes)))), promise: nil)
+      }
+      end()
+    case .stream(_, let begin):
+      let stream = HTTPStream(on: channel.eventLoop, LoopGate(), limit: HTTPClient.uploadBacklog)
+      upload = stream
+      stream.open(to: self, begin)
+    }
+  }
+
+  /// Stops or continues reading the response.
+  func setPaused(_ isPaused: Bool) {
+    self.isPaused = isPaused
+    guard !isPaused, isReadHeld else { return }
+    isReadHeld = false
+    context?.read()
+  }
+
+  /// The call has no more use for the response.
+  func leave() {
+    guard case .busy = state else { return }
+    guard isRequestSent else { return close() }
+    state = .draining(left: Self.drained)
+    setPaused(false)
+    startIdleTimer()
+  }
+
+  /// Closes at once. The call, if any, is not told.
+  func close() {
+    state = .closed
+    idleTimer?.cancel()
+    pool?.remove(self)
+    upload?.close(NetError(.cancelled, "the request was ended"))
+    upload = nil
+    channel.close(promise: nil)
+  }
+
+  // MARK: Idle
+
+  /// Stays open for the next request.
+  func startIdleTimer() {
+    guard let pool else { return close() }
+    idleTimer?.cancel()
+    let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
+    idleTimer = channel.eventLoop.scheduleTask(in: .milliseconds(Int64(pool.limits.idle))) {
+      bound.value.close()
+    }
+  }
+
+  /// The response is complete.
+  private func finish(_ call: HTTPClientCall?) {
+    isKept = true
+    let isComplete = isRequestSent
+    upload?.close(isComplete ? nil : NetError(.lost, "the server answered before the request was complete"))
+    upload = nil
+    if mayStay, isComplete, let pool {
+      state = .idle
+      pool.release(self)
+    } else {
+      close()
+    }
+    call?.ended()
+  }
+
+  // MARK: Of the channel
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  func read(context: ChannelHandlerContext) {
+    if isPaused { isReadHeld = true } else { context.read() }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let part = unwrapInboundIn(data)
+    switch (state, part) {
+    case (.busy(let call), .head(let head)):
+      isAnswering = true
+      // After 101 the connection speaks another protocol, which was not asked for.
+      mayStay = head.isKeepAlive && head.status != .switchingProtocols
+      call.began(head)
+    case (.busy(let call), .body(let buffer)): call.take(buffer)
+    case (.busy(let call), .end): finish(call)
+    case (.draining(let left), .body(let buffer)):
+      if buffer.readableBytes > left { close() } else { state = .draining(left: left - buffer.readableBytes) }
+    case (.draining, .end): finish(nil)
+    case (.draining, .head), (.closed, _): return
+    // Nothing was asked.
+    case (.idle, _): close()
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    lose(ended)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if case HTTPParserError.invalidEOFState = error {
+      lose(ended)
+    } else if case HTTPParserError.headerOverflow = error {
+      lose(
+        NetError(
+          .tooLarge,
+          "the headers of \(key.authority)'s answer are larger than \(HTTPClient.largestHead) bytes"))
+    } else {
+      lose(NetErrorMessages.error(error, key.authority, key.host))
+    }
+  }
+
+  /// The server closed the connection.
+  private var ended: NetError {
+    let place = isAnswering ? "in the middle of its answer" : "before it answered"
+    return NetError(.lost, "\(key.authority) closed the connection \(place)")
+  }
+
+  private func lose(_ problem: NetError) {
+    let state = self.state
+    close()
+    if case .busy(let call) = state { call.lost(problem, by: self) }
+  }
+
+  // MARK: HTTPStream.Output
+
+  func write(_ bytes: [UInt8], _ promise: EventLoopPromise<Void>) {
+    guard let context, case .busy = state, !isRequestSent else {
+      return promise.fail(ChannelError.ioOnClosedChannel)
+    }
+    context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: bytes)))), promise: promise)
+  }
+
+  /// The request is complete.
+  func end() {
+    guard let context, case .busy(let call) = state, !isRequestSent else { return }
+    isRequestSent = true
+    let bound = NIOLoopBound(call, eventLoop: channel.eventLoop)
+    context.writeAndFlush(wrapOutboundOut(.end(nil))).whenSuccess { bound.value.requestSent() }
+  }
+
+  func abort() { lose(NetError(.cancelled, "the request's body was broken off")) }
+}

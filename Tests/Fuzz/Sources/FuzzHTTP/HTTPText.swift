@@ -1,0 +1,1 @@
+../../../../Sources/MillraceNet/HTTP/HTTPText.swift

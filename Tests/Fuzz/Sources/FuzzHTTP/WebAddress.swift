@@ -1,0 +1,1 @@
+../../../../Sources/MillraceNet/Address/WebAddress.swift

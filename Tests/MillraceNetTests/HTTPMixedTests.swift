@@ -1,0 +1,212 @@
+import Foundation
+import MillraceCore
+import Synchronization
+import TestSystem
+import TestNet
+import Testing
+
+@testable import MillraceNet
+
+/// A server with a page at `/`, an echo at `/echo`, and a WebSocket that echoes at `/socket`.
+private func serve(
+  identity: NetIdentity? = nil, on loop: NetLoop? = .shared, _ admission: ServerAdmission = ServerAdmission(),
+  asked: @escaping @Sendable (HTTPServer.Request) -> Void = { _ in }
+) async throws -> HTTPServer {
+  try await HTTPServer.listen(port: 0, identity: identity, on: loop, admission: admission) { request in
+    asked(request)
+    switch request.path {
+    case "/": return .answer(.text("page"))
+    case "/echo":
+      return .receive { request, reply in
+        reply.send(HTTPServer.Response(headers: [("X-Method", request.method)], body: request.body))
+      }
+    case "/socket":
+      return .webSocket { socket in
+        { event in if case .text(let bytes) = event { _ = socket.send(bytes, isText: true) } }
+      }
+    default: return .refuse(status: 404, "not found")
+    }
+  }
+}
+
+@Suite("HTTP and WebSockets on one port", .timeLimit(.minutes(30))) struct HTTPMixedTests {
+  @Test("a page and a WebSocket are served on one port, plain and over TLS", arguments: [false, true])
+  func both(isSecure: Bool) async throws {
+    let server = try await serve(identity: isSecure ? Certificates.localhost : nil)
+    let page = try await output(
+      of: "curl",
+      [
+        "--silent", "--noproxy", "*", "--cacert", Certificates.authority,
+        "\(isSecure ? "https" : "http")://localhost:\(server.port)/",
+      ])
+    #expect(page == "page")
+    var request = WebSocketRequest(
+      try WebAddress("\(isSecure ? "wss" : "ws")://localhost:\(server.port)/socket"))
+    request.trust = .file(Certificates.authority)
+    request.limits.open = 600_000
+    let events = EventRecorder()
+    let socket = WebSocket.open(request, events: events.receive)
+    #expect(await events.opened() == .some(nil))
+    #expect(socket.send(text: "here"))
+    #expect(await events.message()?.bytes == Array("here".utf8))
+    socket.close()
+    _ = await events.end()
+    await server.stop()
+  }
+
+  @Test("a connection that has carried requests becomes a WebSocket, with frames right behind the handshake")
+  func laterUpgrade() async throws {
+    let server = try await serve()
+    let echoed = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      let upgrade =
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+      // All at once: a page, a handshake, a frame.
+      connection.send(
+        Array((request() + request("/socket", upgrade)).utf8) + frame(1, [65], isMasked: true))
+      #expect(response(connection).body == "page")
+      let head = connection.readHead()
+      #expect(head.hasPrefix("HTTP/1.1 101 ") && head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
+      return connection.readFrame()?.payload
+    }
+    #expect(echoed == [65])
+    await server.stop()
+  }
+
+  @Test("a plain request for a WebSocket gets 426 and the version, and a handshake for a page gets the page")
+  func crossed() async throws {
+    let server = try await serve()
+    try await blocking { [port = server.port] in
+      let plain = try RawConnection(port: port)
+      plain.send(request("/socket"))
+      let refusal = response(plain).head
+      #expect(refusal.contains(" 426 ") && refusal.contains("Sec-WebSocket-Version: 13\r\n"))
+      let other = try RawConnection(port: port)
+      other.send(request("/", "Upgrade: h2c\r\nConnection: Upgrade\r\n"))
+      let page = response(other)
+      // What follows an upgrade that is not made cannot be read.
+      #expect(page.body == "page" && page.head.contains("Connection: close\r\n"))
+      #expect(other.isClosed())
+    }
+    await server.stop()
+  }
+
+  @Test("the admission rules hold for requests as for WebSockets, before the server's code is asked")
+  func rules() async throws {
+    var admission = ServerAdmission()
+    admission.token = "secret"
+    let asked = Atomic<Int>(0)
+    let server = try await serve(admission) { _ in asked.add(1, ordering: .relaxed) }
+    let bearer = "Authorization: Bearer secret\r\n"
+    let statuses = try await blocking { [port = server.port] in
+      try [
+        "", "Authorization: Bearer wrong\r\n", bearer + "Origin: https://evil.example\r\n",
+        bearer + "Host: localhost\r\n", bearer,
+      ].map { headers in
+        let connection = try RawConnection(port: port)
+        connection.send(request("/", headers))
+        let answer = response(connection)
+        #expect(!answer.head.contains("secret") && !answer.body.contains("secret"))
+        return Int(answer.head.dropFirst(9).prefix(3))
+      }
+    }
+    #expect(statuses == [401, 401, 403, 400, 200])
+    #expect(asked.load(ordering: .relaxed) == 1 && server.refused == 4)
+    await server.stop()
+  }
+
+  @Test("each request of a connection is admitted on its own")
+  func laterRequest() async throws {
+    let server = try await serve()
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request())
+      #expect(response(connection).body == "page")
+      connection.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+      #expect(response(connection).head.contains(" 403 "))
+      #expect(connection.isClosed())
+    }
+    await server.stop()
+  }
+
+  @Test("headers of a megabyte are answered with 431, whether one is long or there are many")
+  func largeHeaders() async throws {
+    let server = try await serve()
+    try await blocking { [port = server.port] in
+      let long = "X: \(String(repeating: "a", count: 1_000_000))\r\n"
+      let many = (0..<50_000).map { "X\($0): \(String(repeating: "a", count: 12))\r\n" }.joined()
+      for headers in [long, many] {
+        let connection = try RawConnection(port: port)
+        Thread.detachNewThread { connection.send(request("/", headers)) }
+        #expect(connection.readHead().contains(" 431 "))
+        #expect(connection.isClosed())
+      }
+      let target = try RawConnection(port: port)
+      Thread.detachNewThread { target.send(request("/" + String(repeating: "a", count: 1_000_000))) }
+      #expect(target.readHead().contains(" 431 "))
+    }
+    await server.stop()
+  }
+
+  @Test("on a loop the server's code runs there; on a thread of its own it stops with its WebSockets")
+  func loops() async throws {
+    let isThere = Flag()
+    let shared = try await serve { _ in if NetLoop.shared.isCurrent { isThere.set() } }
+    #expect(
+      try await output(of: "curl", ["--silent", "--noproxy", "*", "http://127.0.0.1:\(shared.port)/"])
+        == "page")
+    #expect(isThere.isOn)
+    await shared.stop()
+    let own = try await serve(on: nil)
+    let events = EventRecorder()
+    let socket = WebSocket.open(
+      WebSocketRequest(try WebAddress("ws://127.0.0.1:\(own.port)/socket")), events: events.receive)
+    #expect(await events.opened() == .some(nil))
+    await own.stop()
+    #expect(await events.end().code == 1001)
+    socket.cancel()
+  }
+
+  @Test("curl: uploads, several requests on one connection, methods")
+  func curl() async throws {
+    let server = try await serve()
+    let url = "http://127.0.0.1:\(server.port)"
+    let common = ["--silent", "--show-error", "--noproxy", "*"]
+    let folder = TemporaryFolder()
+    let body = folder.file("body")
+    put([UInt8](repeating: 120, count: 50_000), at: body)
+    for more in [["--header", "Expect: 100-continue"], ["--header", "Transfer-Encoding: chunked"], []] {
+      let echoed = try await output(
+        of: "curl", common + more + ["--data-binary", "@\(body)", url + "/echo"])
+      #expect(echoed.count == 50_000, "\(more)")
+    }
+    let many = try await output(
+      of: "curl",
+      common + ["--write-out", "%{num_connects} ", url + "/", url + "/", url + "/"])
+    #expect(many == "page1 page0 page0 ")
+    for method in ["PATCH", "DELETE", "OPTIONS", "PUT"] {
+      let head = try await output(
+        of: "curl", common + ["--include", "--request", method, "--data", "a", url + "/echo"])
+      #expect(head.contains("X-Method: \(method)\r\n") && head.hasSuffix("\r\n\r\na"), "\(method)")
+    }
+    await server.stop()
+  }
+
+  @Test("Python's http.client: one connection, a body in chunks, a HEAD between others")
+  func python() async throws {
+    let server = try await serve()
+    let script = """
+      import http.client, sys
+      c = http.client.HTTPConnection("127.0.0.1", \(server.port), timeout=600)
+      c.request("GET", "/"); r = c.getresponse(); first = r.read(); s = c.sock
+      c.request("POST", "/echo", iter([b"ab", b"cd"]), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
+      second = c.getresponse().read()
+      c.request("HEAD", "/"); r = c.getresponse(); third = (r.status, r.getheader("Content-Length"), r.read())
+      c.request("GET", "/none"); r = c.getresponse(); fourth = r.status
+      print(first, second, third, fourth, c.sock is None and s is not None)
+      """
+    let printed = try await output(of: "python3", ["-"], input: script)
+    #expect(printed == "b'page' b'abcd' (200, '4', b'') 404 True\n")
+    await server.stop()
+  }
+}

@@ -1,0 +1,469 @@
+import Foundation
+import MillraceCore
+import Synchronization
+import TestSystem
+import TestNet
+import Testing
+
+@testable import MillraceNet
+
+/// A server on the network thread.
+private func serve(
+  identity: NetIdentity? = nil, _ change: (inout HTTPServer.Limits) -> Void = { _ in },
+  _ decide: @escaping @Sendable (HTTPServer.Request) -> HTTPServer.Decision
+) async throws -> HTTPServer {
+  var limits = HTTPServer.Limits()
+  limits.patience = 600_000
+  change(&limits)
+  return try await HTTPServer.listen(
+    port: 0, identity: identity, on: .shared, limits: limits, decide: decide)
+}
+
+/// Echoes a body that was read as a whole.
+private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { request, reply in
+  reply.send(HTTPServer.Response(body: request.body))
+}
+
+@Suite("HTTP request bodies", .timeLimit(.minutes(30))) struct HTTPRequestBodyTests {
+  @Test("a body is given as a whole, with a length or in chunks, and the connection stays open")
+  func whole() async throws {
+    let server = try await serve { _ in .receive(echoBody) }
+    let bodies = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/", "Content-Length: 5\r\n", method: "PUT") + "hello")
+      let first = response(connection).body
+      connection.send(
+        request("/", "Transfer-Encoding: chunked\r\n", method: "POST")
+          + "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
+      return [first, response(connection).body]
+    }
+    #expect(bodies == ["hello", "abcde"])
+    await server.stop()
+  }
+
+  @Test(
+    "a body that is too large is refused before it is read, or when it has become too large, and without an end too"
+  )
+  func tooLarge() async throws {
+    let isAsked = Flag()
+    let server = try await serve {
+      $0.body = 1_000
+    } _: { _ in
+      .receive { _, reply in
+        isAsked.set()
+        reply.send(.text(""))
+      }
+    }
+    try await blocking { [port = server.port] in
+      let announced = try RawConnection(port: port)
+      announced.send(request("/", "Content-Length: 1001\r\n", method: "POST"))
+      let refusal = response(announced)
+      #expect(refusal.head.contains(" 413 ") && refusal.head.contains("Connection: close\r\n"))
+      #expect(refusal.body == "a request body may have at most 1000 bytes")
+      #expect(announced.isClosed())
+      let endless = try RawConnection(port: port)
+      endless.send(request("/", "Transfer-Encoding: chunked\r\n", method: "POST"))
+      // It keeps sending, and still receives the answer.
+      for _ in 0..<100 { endless.send("100\r\n" + String(repeating: "x", count: 256) + "\r\n") }
+      #expect(response(endless).head.contains(" 413 "))
+      #expect(endless.isClosed())
+    }
+    #expect(!isAsked.isOn)
+    await server.stop()
+  }
+
+  @Test("a client that waits for permission to send its body gets it, or the answer instead")
+  func expectation() async throws {
+    let server = try await serve {
+      $0.body = 10
+    } _: { request in
+      request.path == "/no" ? .answer(.text("no", status: 401)) : .receive(echoBody)
+    }
+    try await blocking { [port = server.port] in
+      let expect = "Expect: 100-continue\r\nContent-Length: "
+      let good = try RawConnection(port: port)
+      good.send(request("/", expect + "2\r\n", method: "POST"))
+      #expect(good.readHead() == "HTTP/1.1 100 Continue\r\n\r\n")
+      good.send("ab")
+      #expect(response(good).body == "ab")
+      let large = try RawConnection(port: port)
+      large.send(request("/", expect + "11\r\n", method: "POST"))
+      #expect(large.readHead().contains(" 413 "))
+      let refused = try RawConnection(port: port)
+      refused.send(request("/no", expect + "2\r\n", method: "POST"))
+      #expect(response(refused).head.contains(" 401 "))
+      #expect(refused.isClosed())
+    }
+    await server.stop()
+  }
+
+  @Test(
+    "a streamed body arrives in order however large it is, and a receiver that pauses holds the client back")
+  func streamed() async throws {
+    let received = Locked<[UInt8]>([])
+    let kept = Locked<HTTPReply?>(nil)
+    let isSent = Flag()
+    let server = try await serve { _ in
+      .stream(limit: .max) { reply in
+        reply.pause()
+        kept.withLock { $0 = reply }
+        return { event in
+          switch event {
+          case .bytes(let bytes): received.withLock { $0 += bytes }
+          case .end: reply.send(.text("all"))
+          case .failed(let problem): reply.send(.text("\(problem)", status: 500))
+          }
+        }
+      }
+    }
+    // More than the system's buffers between the two hold.
+    let body = pattern(20_000_000)
+    async let answer = blocking { [port = server.port] in
+      let connection = try RawConnection(port: port, buffer: 4_096)
+      connection.send(request("/", "Content-Length: \(body.count)\r\n", method: "POST"))
+      connection.send(body)
+      isSent.set()
+      return response(connection).body
+    }
+    try await until { kept.withLock { $0 != nil } }
+    // One read of the socket at most came with the head.
+    #expect(received.withLock(\.count) < 1_000_000 && !isSent.isOn)
+    kept.withLock { $0 }?.resume()
+    #expect(try await answer == "all")
+    #expect(received.withLock { $0 == body })
+    kept.withLock { $0 = nil }
+    await server.stop()
+  }
+
+  @Test("a streamed body that breaks off, is not HTTP or is too large ends with its reason")
+  func broken() async throws {
+    let failures = Locked<[NetError.Kind]>([])
+    let server = try await serve { _ in
+      .stream(limit: 100) { reply in
+        { event in
+          switch event {
+          case .failed(let problem): failures.withLock { $0.append(problem.kind) }
+          case .bytes, .end: _ = reply
+          }
+        }
+      }
+    }
+    try await blocking { [port = server.port] in
+      let start = request("/", "Transfer-Encoding: chunked\r\n", method: "POST") + "3\r\nabc\r\n"
+      let gone = try RawConnection(port: port)
+      gone.send(start)
+      gone.close()
+      while failures.withLock(\.count) < 1 { usleep(1_000) }
+      let garbage = try RawConnection(port: port)
+      garbage.send(start + "zzz\r\n")
+      #expect(response(garbage).head.contains(" 400 "))
+      let large = try RawConnection(port: port)
+      large.send(start + "80\r\n" + String(repeating: "x", count: 128) + "\r\n")
+      #expect(response(large).head.contains(" 413 "))
+    }
+    #expect(failures.withLock { $0 } == [.lost, .protocolError, .tooLarge])
+    await server.stop()
+  }
+
+  @Test("a request that stops in the middle is answered with 408")
+  func stalled() async throws {
+    let server = try await serve {
+      $0.patience = 50
+    } _: { _ in
+      .receive(echoBody)
+    }
+    try await blocking { [port = server.port] in
+      for text in [
+        "", "GET / HTTP/1.1\r\nHost: local", request("/", "Content-Length: 9\r\n", method: "PUT") + "abc",
+      ] {
+        let connection = try RawConnection(port: port)
+        connection.send(text)
+        #expect(connection.readHead().contains(" 408 "), "\(text)")
+        #expect(connection.isClosed())
+      }
+    }
+    await server.stop()
+  }
+}
+
+@Suite("HTTP answers", .timeLimit(.minutes(30))) struct HTTPAnswerTests {
+  @Test("an answer may come later, from any thread; a reply that is dropped is answered with 500")
+  func later() async throws {
+    let replies = Locked<[HTTPReply]>([])
+    let server = try await serve { request in
+      .receive { _, reply in if request.path == "/later" { replies.withLock { $0.append(reply) } } }
+    }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/dropped"))
+      #expect(response(connection).head.contains(" 500 "))
+      connection.send(request("/later"))
+      while replies.withLock(\.isEmpty) { usleep(1_000) }
+      let reply = replies.withLock { $0.removeLast() }
+      reply.send(.text("one"))
+      // Only the first counts, also for the next request on this connection.
+      reply.send(.text("two"))
+      #expect(response(connection).body == "one")
+      connection.send(request("/dropped"))
+      #expect(response(connection).head.contains(" 500 "))
+    }
+    await server.stop()
+  }
+
+  @Test("code that answers late is notified when the client goes, and what it sends then is discarded")
+  func gone() async throws {
+    let outcomes = Locked<[NetError.Kind?]>([])
+    let kept = Locked<HTTPReply?>(nil)
+    let server = try await serve { request in
+      .receive { _, reply in
+        reply.whenOver { problem in outcomes.withLock { $0.append(problem?.kind) } }
+        if request.path == "/now" { reply.send(.text("now")) } else { kept.withLock { $0 = reply } }
+      }
+    }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/now"))
+      #expect(response(connection).body == "now")
+      while outcomes.withLock(\.isEmpty) { usleep(1_000) }
+      connection.send(request("/later"))
+      while kept.withLock({ $0 == nil }) { usleep(1_000) }
+      connection.close()
+      while outcomes.withLock(\.count) < 2 { usleep(1_000) }
+      kept.withLock { $0.take() }?.send(.text("late"))
+    }
+    #expect(outcomes.withLock { $0 } == [nil, .lost])
+    await server.stop()
+  }
+
+  @Test("an answer with a line break in a header is not sent")
+  func invalidHeader() async throws {
+    let server = try await serve { _ in
+      .answer(HTTPServer.Response(headers: [("X", "a\r\nSet-Cookie: b")], body: [1]))
+    }
+    let answer = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request())
+      return response(connection).head
+    }
+    #expect(answer.contains(" 500 ") && !answer.contains("Set-Cookie"))
+    await server.stop()
+  }
+
+  @Test("a file is sent whole, in part, or as its length only, plain and over TLS", arguments: [false, true])
+  func file(isSecure: Bool) async throws {
+    let content = pattern(1_000_000)
+    let folder = TemporaryFolder()
+    let (file, copy) = (folder.file("file"), folder.file("copy"))
+    put(content, at: file)
+    let server = try await serve(identity: isSecure ? Certificates.localhost : nil) { _ in
+      .answer(.file(file, type: "text/html"))
+    }
+    let url = "\(isSecure ? "https" : "http")://localhost:\(server.port)/"
+    let common = ["--silent", "--noproxy", "*", "--cacert", Certificates.authority]
+    _ = try await output(of: "curl", common + ["--output", copy, url])
+    #expect(contents(copy) == content)
+    let head = try await output(of: "curl", common + ["--head", url])
+    #expect(head.contains("Content-Length: 1000000\r\n") && head.contains("Accept-Ranges: bytes\r\n"))
+    #expect(head.contains("Content-Type: text/html\r\n"))
+    for (range, expected) in [
+      ("0-9", content[..<10]), ("999990-", content[999_990...]), ("-5", content[999_995...]),
+      ("500000-2000000", content[500_000...]),
+    ] {
+      let status = try await output(
+        of: "curl", common + ["--range", range, "--output", copy, "--write-out", "%{http_code}", url])
+      #expect(status == "206", "\(range)")
+      #expect(contents(copy) == Array(expected), "\(range)")
+    }
+    let beyond = try await output(of: "curl", common + ["--range", "1000000-", "--include", url])
+    #expect(beyond.hasPrefix("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */1000000\r\n"))
+    await server.stop()
+  }
+
+  @Test("what is no regular file is answered with 404, and a pipe does not stop the server")
+  func noFile() async throws {
+    let folder = TemporaryFolder()
+    let pipe = folder.file("pipe")
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let server = try await serve { .answer(.file(String($0.path.dropFirst()), type: "text/plain")) }
+    let answers = try await blocking { [port = server.port] in
+      try [pipe, folder.path, folder.file("none")].map { path in
+        let connection = try RawConnection(port: port)
+        connection.send(request("/" + path))
+        return response(connection).head.contains(" 404 ")
+      }
+    }
+    #expect(answers == [true, true, true])
+    await server.stop()
+  }
+
+  @Test(
+    "a file that becomes shorter while it is sent breaks the connection off, so that nobody takes a part for the whole"
+  )
+  func shorterFile() async throws {
+    let folder = TemporaryFolder()
+    let file = folder.file("file")
+    put([], at: file)
+    // Without blocks on disk. More than the buffers between the two hold.
+    #expect(truncate(file, 100_000_000) == 0)
+    let server = try await serve { _ in .answer(.file(file, type: "text/plain")) }
+    let count = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port, buffer: 4_096)
+      connection.send(request())
+      #expect(connection.readHead().contains("Content-Length: 100000000\r\n"))
+      #expect(truncate(file, 0) == 0)
+      var count = 0
+      while let more = connection.read() { count += more.count }
+      return count
+    }
+    #expect(count < 100_000_000)
+    await server.stop()
+  }
+
+  @Test("a client that does not read its answer is disconnected when patience is over")
+  func notReading() async throws {
+    let outcomes = Locked<[NetError.Kind?]>([])
+    // On a busy machine the request itself may come too late: then try with more patience.
+    for patience in [100, 1_000, 10_000, 100_000] where outcomes.withLock(\.isEmpty) {
+      let server = try await serve {
+        $0.patience = patience
+      } _: { _ in
+        .receive { _, reply in
+          reply.whenOver { problem in outcomes.withLock { $0.append(problem?.kind) } }
+          reply.send(HTTPServer.Response(body: [UInt8](repeating: 1, count: 50_000_000)))
+        }
+      }
+      let connection = try RawConnection(port: server.port, buffer: 4_096)
+      connection.send(request())
+      try await until { server.refused == 1 || !outcomes.withLock(\.isEmpty) }
+      connection.close()
+      await server.stop()
+    }
+    #expect(outcomes.withLock { $0 } == [.lost])
+  }
+}
+
+@Suite("HTTP streams", .timeLimit(.minutes(30))) struct HTTPStreamTests {
+  /// Streams that a server's code holds.
+  private final class Streams: Sendable {
+    let streams = Locked<[HTTPStream]>([])
+    let drained = Atomic<Int>(0)
+    let ends = Locked<[NetError.Kind?]>([])
+
+    var begin: @Sendable (HTTPStream) -> @Sendable (HTTPStream.Event) -> Void {
+      { [self] stream in
+        streams.withLock { $0.append(stream) }
+        return { [self] event in
+          switch event {
+          case .drained: drained.add(1, ordering: .relaxed)
+          case .closed(let problem): ends.withLock { $0.append(problem?.kind) }
+          }
+        }
+      }
+    }
+  }
+
+  @Test(
+    "an event stream carries events of several lines as they come, and the code learns that the client has gone"
+  )
+  func events() async throws {
+    let streams = Streams()
+    let server = try await serve { _ in .answer(.events(streams.begin)) }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request())
+      let head = connection.readHead()
+      #expect(
+        head.contains("Content-Type: text/event-stream\r\n")
+          && head.lowercased().contains("transfer-encoding: chunked\r\n"))
+      while streams.streams.withLock(\.isEmpty) { usleep(1_000) }
+      let stream = streams.streams.withLock { $0[0] }
+      #expect(stream.send(event: "turn\ndata: false", id: "7", "one\r\ntwo\n\nfour"))
+      let text = "event: turn\nid: 7\ndata: one\ndata: two\ndata: \ndata: four\n\n"
+      let chunk = "\(String(text.utf8.count, radix: 16))\r\n\(text)\r\n"
+      #expect(String(decoding: connection.read(exactly: chunk.utf8.count), as: UTF8.self) == chunk)
+      connection.close()
+      while streams.ends.withLock(\.isEmpty) { usleep(1_000) }
+      // Nobody is there any more: accepted or not, it goes nowhere.
+      _ = stream.send("late")
+    }
+    #expect(streams.ends.withLock { $0 } == [.lost])
+    await server.stop()
+  }
+
+  @Test("a stream that was ended leaves the connection open, one that was broken off does not")
+  func ends() async throws {
+    let streams = Streams()
+    let server = try await serve { _ in .answer(HTTPServer.Response(content: .stream(streams.begin))) }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      for round in 1...2 {
+        connection.send(request())
+        _ = connection.readHead()
+        while streams.streams.withLock(\.count) < round { usleep(1_000) }
+        let stream = streams.streams.withLock { $0[round - 1] }
+        #expect(stream.send("ab"))
+        if round == 1 { stream.end() } else { stream.cancel() }
+        // What was sent after the end is not part of it.
+        _ = stream.send("cd")
+        let content = round == 1 ? "2\r\nab\r\n0\r\n\r\n" : "2\r\nab\r\n"
+        #expect(String(decoding: connection.read(exactly: content.utf8.count), as: UTF8.self) == content)
+      }
+      #expect(connection.isClosed())
+      // HTTP/1.0 has no chunks.
+      let old = try RawConnection(port: port)
+      old.send("GET / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
+      #expect(!old.readHead().contains("chunked"))
+      while streams.streams.withLock(\.count) < 3 { usleep(1_000) }
+      let last = streams.streams.withLock { $0[2] }
+      #expect(last.send("ef"))
+      last.end()
+      #expect(old.read(exactly: 10) == Array("ef".utf8))
+    }
+    try await until { streams.ends.withLock(\.count) == 3 }
+    #expect(streams.ends.withLock { $0 } == [nil, .cancelled, nil])
+    await server.stop()
+  }
+
+  @Test("a client that reads slowly is waited for, and gets everything")
+  func backPressure() async throws {
+    let streams = Streams()
+    let server = try await serve {
+      $0.backlog = 100_000
+    } _: { _ in
+      .answer(HTTPServer.Response(content: .stream(streams.begin)))
+    }
+    let piece = [UInt8](repeating: 1, count: 10_000)
+    let count = 2_000
+    let read = try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port, buffer: 4_096)
+      connection.send("GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+      _ = connection.readHead()
+      while streams.streams.withLock(\.isEmpty) { usleep(1_000) }
+      let stream = streams.streams.withLock { $0[0] }
+      Thread.detachNewThread {
+        for _ in 0..<count {
+          while true {
+            let drained = streams.drained.load(ordering: .relaxed)
+            if stream.send(piece) { break }
+            while streams.drained.load(ordering: .relaxed) == drained { usleep(100) }
+          }
+        }
+        stream.end()
+      }
+      // Nothing is read before the sender was refused once.
+      while stream.backlog < 90_000 { usleep(1_000) }
+      #expect(stream.backlog <= 100_000)
+      var read = 0
+      while let more = connection.read() { read += more.count }
+      return read
+    }
+    #expect(read == count * piece.count)
+    #expect(streams.drained.load(ordering: .relaxed) > 0)
+    await server.stop()
+  }
+}
+
+extension HTTPStream {
+  /// Sends text.
+  fileprivate func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+}

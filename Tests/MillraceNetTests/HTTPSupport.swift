@@ -1,0 +1,50 @@
+import Foundation
+import MillraceNet
+import TestSystem
+import TestNet
+import Testing
+
+/// A request as text.
+func request(_ path: String = "/", _ more: String = "", method: String = "GET") -> String {
+  "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
+}
+
+/// The next response on a connection, with the body that its `Content-Length` announces.
+func response(_ connection: RawConnection, hasBody: Bool = true) -> (head: String, body: String) {
+  let head = connection.readHead()
+  let line = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length:") }
+  let length = line.flatMap { Int($0.dropFirst(15).trimmingCharacters(in: .whitespaces)) } ?? 0
+  let body = hasBody ? connection.read(exactly: length) : []
+  return (head, String(decoding: body, as: UTF8.self))
+}
+
+/// What a test does on blocking sockets happens on a thread of its own.
+func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+  try await withCheckedThrowingContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
+  }
+}
+
+/// Waits until something is so. The time limit of the suite ends a wait for what never comes.
+func until(_ isSo: @Sendable () -> Bool) async throws {
+  while !isSo() { try await Task.sleep(for: .milliseconds(1)) }
+}
+
+/// Bytes in which an omission, a repetition or a cut shows.
+func pattern(_ count: Int) -> [UInt8] {
+  (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+}
+
+/// Runs a program, and returns what it printed, and its exit status where that is not 0.
+func output(of program: String, _ arguments: [String], input: String = "") async throws -> String {
+  try await blocking {
+    let folder = TemporaryFolder()
+    put(Array(input.utf8), at: folder.file("input"))
+    let run = try TestProgram(
+      try #require(TestProgram.path(of: program), "\(program) is not installed"), arguments,
+      input: .file(folder.file("input")), output: .file(folder.file("output")))
+    let status = run.wait(seconds: 600)
+    return String(decoding: contents(folder.file("output")), as: UTF8.self)
+      + (status == 0 ? "" : "exit \(status)")
+  }
+}

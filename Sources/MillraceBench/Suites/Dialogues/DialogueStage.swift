@@ -4,6 +4,7 @@ import Millrace
 import MillraceCore
 import MillraceDialog
 import MillraceDoubles
+import MillraceJSON
 
 /// The graphs of the suite, and how they run.
 struct DialogueStage {

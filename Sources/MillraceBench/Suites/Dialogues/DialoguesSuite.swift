@@ -3,6 +3,7 @@ import Millrace
 import MillraceCore
 import MillraceDialog
 import MillraceDoubles
+import MillraceJSON
 
 /// Dialogues with a service, against its double: the first service whose node can hold a voice dialogue.
 ///

@@ -3,6 +3,7 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceEngine
 internal import MillraceGraph
+internal import MillraceJSON
 internal import Synchronization
 
 /// The interactive part of a dialogue: reads what the user types, sends it to the graph, and shows what happens.

@@ -78,11 +78,16 @@ struct TalkModel {
     case .authExpired: add(.problem("the key has expired"))
     case .kicked(let reason, let text):
       add(.problem("the service ended the session (\(reason.rawValue)): \(Self.shown(text))"))
-    case .error(let error): add(.problem(Self.shown(error.name.map { "\($0): \(error.text)" } ?? error.text)))
+    case .error(let error): add(problem(error))
+    case .answer(let answer): if case .failed(let error) = answer.result { add(problem(error)) }
     case .connected, .speechStarted, .speechEnded, .replyStarted, .replyEnded, .emotion, .usage, .latency,
       .peer, .netQuality, .extra, .unknown:
       break
     }
+  }
+
+  private func problem(_ error: DialogError) -> Line {
+    .problem(Self.shown(error.name.map { "\($0): \(error.text)" } ?? error.text))
   }
 
   /// Without `dialog.turn`, the state of the service is used.

@@ -380,7 +380,7 @@ let package = Package(
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
+        "Millrace", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
         "MillraceBailianDouble",
         "TestMedia",
         "TestSystem",

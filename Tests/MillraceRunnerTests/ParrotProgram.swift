@@ -1,5 +1,6 @@
 import MillraceConformance
 import MillraceDialog
+import MillraceJSON
 import MillraceDoubles
 
 /// A service of a program's own, whose double never starts.

@@ -3,6 +3,7 @@ import Millrace
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import Testing
 
 /// A microphone or a camera ends with its dialogue, so the run ends on its own.

@@ -3,6 +3,7 @@ import Millrace
 import MillraceBailianDouble
 import MillraceCore
 import MillraceDialog
+import MillraceJSON
 import MillraceTesting
 import Testing
 

@@ -134,6 +134,15 @@ private func serve(
       let refusal = ServerAdmission().refusal(of: ServerAdmission.Request(hosts: hosts)) { _ in true }
       #expect(refusal?.status == 400)
     }
+    // HTTP/1.0 has no Host header, which is enough where every name is admitted.
+    var old = ServerAdmission.Request(isHTTP10: true)
+    var any = ServerAdmission()
+    #expect(any.refusal(of: old) { _ in true }?.status == 400)
+    any.hosts = ["*"]
+    #expect(any.refusal(of: old) { _ in false } == nil)
+    old.origins = ["https://evil.example"]
+    #expect(any.refusal(of: old) { _ in false }?.kind == .origin)
+    #expect(any.refusal(of: ServerAdmission.Request()) { _ in true }?.status == 400)
   }
 
   @Test("a server accepts the names in its certificate")

@@ -104,7 +104,10 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       case "/html": .answer(HTTPServer.Response(headers: [("Content-Type", "text/html; x=y")], body: [1]))
       case "/odd": .answer(HTTPServer.Response(headers: [("Content-Type", "a b\u{1b}[31m")], body: [1]))
       case "/json":
-        .answer(HTTPServer.Response(headers: [("Content-Type", "Application/JSON;a=b")], body: [1]))
+        .answer(
+          HTTPServer.Response(
+            status: request[header: "Accept"] == "application/json" ? 200 : 406,
+            headers: [("Content-Type", "Application/JSON;a=b")], body: [1]))
       default: .answer(.text("not found", status: 404))
       }
     }
@@ -186,6 +189,15 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     }
     early.cancel()
     #expect(await early.value == .cancelled)
+    let once = Locked<[NetError.Kind?]>([])
+    NetLoop.shared.run {
+      // On the loop itself, where the request has not begun yet.
+      client.run(request) { result in
+        guard case .failure(let problem) = result else { return }
+        once.withLock { $0.append(problem.kind) }
+      }.cancel()
+    }
+    try await until { once.withLock { $0 } == [.cancelled] }
     raw.stop()
   }
 }

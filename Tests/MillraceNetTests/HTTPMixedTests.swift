@@ -12,7 +12,11 @@ private func serve(
   identity: NetIdentity? = nil, on loop: NetLoop? = .shared, _ admission: ServerAdmission = ServerAdmission(),
   asked: @escaping @Sendable (HTTPServer.Request) -> Void = { _ in }
 ) async throws -> HTTPServer {
-  try await HTTPServer.listen(port: 0, identity: identity, on: loop, admission: admission) { request in
+  var limits = HTTPServer.Limits()
+  limits.patience = 600_000
+  return try await HTTPServer.listen(
+    port: 0, identity: identity, on: loop, limits: limits, admission: admission
+  ) { request in
     asked(request)
     switch request.path {
     case "/": return .answer(.text("page"))

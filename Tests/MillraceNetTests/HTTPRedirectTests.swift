@@ -170,7 +170,9 @@ private func next(
   private func listen(
     _ decide: @escaping @Sendable (HTTPServer.Request) -> HTTPServer.Decision
   ) async throws -> HTTPServer {
-    try await HTTPServer.listen(port: 0, on: .shared, decide: decide)
+    var limits = HTTPServer.Limits()
+    limits.patience = 600_000
+    return try await HTTPServer.listen(port: 0, on: .shared, limits: limits, decide: decide)
   }
 }
 

@@ -424,6 +424,24 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
     await server.stop()
   }
 
+  @Test("HEAD gets a stream's headers without content, and the connection stays open")
+  func head() async throws {
+    let streams = Streams()
+    let server = try await serve { request in
+      request.path == "/" ? .answer(.events(streams.begin)) : .answer(HTTPServer.Response(status: 204))
+    }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/", method: "HEAD") + request("/empty") + request("/", method: "HEAD"))
+      #expect(connection.readHead().contains("Content-Type: text/event-stream\r\n"))
+      let empty = connection.readHead()
+      #expect(empty.hasPrefix("HTTP/1.1 204 ") && !empty.contains("Content-Length"))
+      #expect(connection.readHead().hasPrefix("HTTP/1.1 200 "))
+    }
+    #expect(streams.ends.withLock { $0 } == [nil, nil])
+    await server.stop()
+  }
+
   @Test("a client that reads slowly is waited for, and gets everything")
   func backPressure() async throws {
     let streams = Streams()

@@ -58,6 +58,14 @@ struct MetricsServerTests {
     } throws: { ($0 as? NetError)?.kind == .address }
     let server = try await MetricsServer.listen(metrics, host: "0.0.0.0", port: 0, plain: true)
     #expect(try await get("/health", server.port).status == 200)
+    let local = try await MetricsServer.listen(metrics, port: 0, plain: true)
+    // Other machines reach it by any name; a name that was rebound to this machine does not reach the local one.
+    for (port, status) in [(server.port, 200), (local.port, 403)] {
+      var request = HTTPClient.Request("GET", try WebAddress("http://127.0.0.1:\(port)/health"))
+      request.headers = [("Host", "bot.example")]
+      #expect(try await HTTPClient.shared.run(request).status == status)
+    }
+    await local.stop()
     await server.stop()
   }
 

@@ -10,6 +10,8 @@ extension ServerAdmission {
     var authorizations: [String] = []
     /// The TCP connection comes from a loopback address.
     var isFromLoopback = false
+    /// HTTP/1.0, in which a request needs no `Host`; the health checks of some load balancers are of this kind.
+    var isHTTP10 = false
   }
 
   /// The longest excerpt of a request that is reported to the server's owner.
@@ -18,7 +20,7 @@ extension ServerAdmission {
   /// Why a request is refused, or nil when it is admitted.
   /// - Parameter isOwnName: returns true for names of this server, in lower case.
   func refusal(of request: Request, isOwnName: (String) -> Bool) -> Refusal? {
-    guard request.hosts.count == 1, let host = Self.host(in: request.hosts[0]) else {
+    guard let host = host(of: request) else {
       return Refusal(
         kind: .host, status: 400, text: "a request needs exactly one Host header with a host name or address")
     }
@@ -44,6 +46,12 @@ extension ServerAdmission {
           "missing or wrong token; send it as \"Authorization: Bearer\" or as \"token=\" in the query")
     }
     return nil
+  }
+
+  /// The host name of a request, or nil when it has none that is valid. Empty where none is needed.
+  private func host(of request: Request) -> String? {
+    if request.hosts.isEmpty && request.isHTTP10 && hosts.contains("*") { return "" }
+    return request.hosts.count == 1 ? Self.host(in: request.hosts[0]) : nil
   }
 
   /// The host name in a `Host` header, without port and in lower case, or nil when the header is not valid.

@@ -16,7 +16,8 @@ extension HTTPClient {
     public var redirects = 5
     /// Times after which the request fails.
     public var timeouts = Timeouts()
-    /// The media type that a successful response must have, such as `application/json`; nil: any. A login page where data was expected is
+    /// The media type that a successful response must have, such as `application/json`; nil: any. It is also sent as `Accept`, unless the
+    /// headers have one. A login page where data was expected is
     /// then an error that says so.
     public var accepts: String?
     /// The proxy.
@@ -122,7 +123,7 @@ extension HTTPClient.Request {
     guard HTTPText.isToken(method) else {
       return NetError(.address, "an HTTP method must be a word such as GET")
     }
-    for (name, value) in headers {
+    for (name, value) in headers + (accepts.map { [(name: "Accept", value: $0)] } ?? []) {
       if let problem = HTTPText.problem(name, value) { return problem }
       if Self.own.contains(name.lowercased()) {
         return NetError(.address, "header \"\(name)\" is set by the client; leave it out")

@@ -152,7 +152,8 @@ extension HTTPClient {
     private func onLoop(_ body: @escaping @Sendable (HTTPClientCall) -> Void) {
       guard let (loop, call) = core else { return }
       let run: @Sendable () -> Void = { if let call = call.value { body(call) } }
-      if loop.inEventLoop { run() } else { loop.execute(run) }
+      // A request that was made a moment ago on this loop has not begun: then this is done behind it.
+      if loop.inEventLoop, call.value != nil { run() } else { loop.execute(run) }
     }
   }
 }

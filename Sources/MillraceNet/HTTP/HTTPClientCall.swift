@@ -112,6 +112,9 @@ final class HTTPClientCall {
     if HTTPText.header("Host", in: request.headers) == nil {
       head.headers.add(name: "Host", value: address.hostHeader)
     }
+    if let accepts = request.accepts, HTTPText.header("Accept", in: request.headers) == nil {
+      head.headers.add(name: "Accept", value: accepts)
+    }
     for (name, value) in request.headers { head.headers.add(name: name, value: value) }
     switch request.body {
     case .bytes(let bytes):

@@ -63,7 +63,7 @@ final class HTTPResponseWriter: HTTPStream.Output {
     case .file(let path): open(path, response)
     case .stream(let begin):
       // HTTP/1.0 has no chunks: the end of the connection is the end of the content.
-      if request?.version == .http1_0 { isLast = true }
+      if isHTTP10 { isLast = true }
       let stream = makeStream()
       writeHead(response, count: nil)
       guard hasContent(response.status) else { return streamNothing(stream, begin) }
@@ -124,6 +124,8 @@ final class HTTPResponseWriter: HTTPStream.Output {
     writeNext()
   }
 
+  private var isHTTP10: Bool { request?.version == .http1_0 }
+
   private func hasContent(_ status: Int) -> Bool {
     request?.method != .HEAD && status != 204 && status != 304
   }
@@ -131,10 +133,17 @@ final class HTTPResponseWriter: HTTPStream.Output {
   /// - Parameter count: bytes of the content; nil: not known yet.
   private func writeHead(_ response: HTTPServer.Response, count: Int?) {
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
-    // How the content is framed is decided here and by the encoder alone.
+    // How the content is framed is decided here alone.
     headers.remove(name: "Transfer-Encoding")
     headers.remove(name: "Content-Length")
-    if let count { headers.add(name: "Content-Length", value: "\(count)") }
+    if let count {
+      // RFC 9110 section 8.6: 204 has none; 304 may have none.
+      if response.status != 204 && response.status != 304 {
+        headers.add(name: "Content-Length", value: "\(count)")
+      }
+    } else if hasContent(response.status) && !isHTTP10 {
+      headers.add(name: "Transfer-Encoding", value: "chunked")
+    }
     if !headers.contains(name: "Cache-Control") { headers.add(name: "Cache-Control", value: "no-store") }
     headers.replaceOrAdd(name: "Connection", value: isLast ? "close" : "keep-alive")
     let head = HTTPResponseHead(

@@ -160,7 +160,8 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     state = .serving(exchange)
     let request = ServerAdmission.Request(
       target: head.uri, hosts: head.headers["Host"], origins: head.headers["Origin"],
-      authorizations: head.headers["Authorization"], isFromLoopback: peer.isLoopback)
+      authorizations: head.headers["Authorization"], isFromLoopback: peer.isLoopback,
+      isHTTP10: head.version == .http1_0)
     if let refusal = peer.admit(request) { return refuse(refusal) }
     decide(exchange)
     guard !exchange.isAnswered else { return }

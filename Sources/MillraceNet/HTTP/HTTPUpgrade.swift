@@ -77,7 +77,7 @@ struct HTTPUpgrade {
 
 /// The handlers between bytes and requests.
 struct HTTPServerCodec {
-  let encoder = HTTPResponseEncoder()
+  let encoder: HTTPResponseEncoder
   let decoder: ByteToMessageHandler<HTTPRequestDecoder>
 
   /// - Parameter limit: bytes of the request line and the headers.
@@ -85,6 +85,10 @@ struct HTTPServerCodec {
     var limits = NIOHTTPDecoderLimitConfiguration()
     limits.maxHeaderFieldSize = limit
     limits.maxHeaderListSize = limit
+    // The encoder would add chunks to the answer to HEAD.
+    var framing = HTTPResponseEncoder.Configuration()
+    framing.automaticallySetFramingHeaders = false
+    encoder = HTTPResponseEncoder(configuration: framing)
     decoder = ByteToMessageHandler(
       HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
   }

@@ -38,19 +38,24 @@ public final class MetricsServer: Service {
   ) async throws(NetError) -> MetricsServer {
     let page = MetricsPage { metrics.families() + additional() }
     return MetricsServer(
-      try await HTTPServer.listen(host: host, port: port, admission: admission(plain: plain)) { request in
+      try await HTTPServer.listen(host: host, port: port, admission: admission(host, plain: plain)) {
+        request in
         await respond(to: request, page, isHealthy)
       })
   }
 
   /// Admits any number of clients of one address, as behind a proxy or in one machine's load test: the server has no others to protect
   /// from them.
-  /// - Parameter plain: true to allow an address that other machines can reach; by whatever name, since the metrics are no secret.
-  static func admission(plain: Bool) -> ServerAdmission {
+  /// - Parameters:
+  ///   - host: the address to listen on. Where other machines reach it, it has any name; the names of this machine's own are checked, because
+  ///     a page of another site could have its name resolve to this machine.
+  ///   - plain: true to allow an address that other machines can reach.
+  static func admission(_ host: String = "127.0.0.1", plain: Bool) -> ServerAdmission {
     var admission = ServerAdmission()
     admission.halfOpenPerAddress = admission.halfOpen
     admission.allowsPlaintext = plain
-    if plain { admission.hosts = ["*"] }
+    let isLocal = host == "::1" || (try? WebAddress("http://" + host))?.isLoopback == true
+    if !isLocal { admission.hosts = ["*"] }
     return admission
   }
 

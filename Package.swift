@@ -107,7 +107,10 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "MillraceVideo",
-      dependencies: ["MillraceCore", "MillraceFiles", "MillraceAudio", "CFFmpeg", "CMediaShim"],
+      dependencies: [
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceAudio", "MillraceDialog", "CFFmpeg",
+        "CMediaShim",
+      ],
       swiftSettings: strict),
     .target(
       name: "MillraceDevices",
@@ -370,6 +373,7 @@ let parts: [String: [String]] = [
   "codecs": ["MillraceCodecsTests", "MillraceDSPTests", "MillraceFilesTests", "CInteropTests"],
   "audio": ["MillraceAudioTests"],
   "video": ["MillraceVideoTests"],
+  "graphs": ["MillraceTests", "MillraceRunnerTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceDialogTests", "MillraceNetTests", "MillraceWebSocketTests", "MillraceBailianTests",

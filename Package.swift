@@ -112,7 +112,10 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "MillraceVideo",
-      dependencies: ["MillraceCore", "MillraceFiles", "MillraceAudio", "CFFmpeg", "CMediaShim"],
+      dependencies: [
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceAudio", "MillraceDialog", "CFFmpeg",
+        "CMediaShim",
+      ],
       swiftSettings: strict),
     .target(
       name: "MillraceDevices",
@@ -432,6 +435,7 @@ let parts: [String: [String]] = [
   "audio": ["MillraceAudioTests"],
   "crypto": ["MillraceCryptoTests"],
   "video": ["MillraceVideoTests"],
+  "graphs": ["MillraceTests", "MillraceRunnerTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",

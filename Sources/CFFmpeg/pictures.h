@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include <libavutil/frame.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 #include <libavutil/pixfmt.h>
@@ -71,6 +72,9 @@ typedef struct {
 /// `AV_PKT_DATA_DISPLAYMATRIX`: the rotation of a stream's pictures, as side data of the stream. Swift does not import the
 /// enumerator itself when another module's headers name its type.
 static const enum AVPacketSideDataType millrace_av_display_matrix = AV_PKT_DATA_DISPLAYMATRIX;
+
+/// `AV_FRAME_DATA_SEI_UNREGISTERED`: a message in an H.264 picture, as side data of the frame.
+static const enum AVFrameSideDataType millrace_av_user_data = AV_FRAME_DATA_SEI_UNREGISTERED;
 
 /// Creates a scaler, or returns null when the conversion is not supported. `flags` are `SWS_...`.
 ///

@@ -6,18 +6,26 @@ extension RTMPPush {
     "rtmp.push", "sends a live stream of pictures and audio to an RTMP server",
     text: """
       H.264 and AAC, which every RTMP server accepts. Pictures keep their timestamps, and audio stays in sync. A lost connection is \
-      re-established; meanwhile the stream is queued for a limited time. The source has to be live or paced.
+      re-established; meanwhile the stream is queued for a limited time. The source has to be live or paced. Where to send may come \
+      while the graph runs: link the input `address` to the output of a service or a program.
       """,
     inputs: [
       PortContract("in", .video(), text: "pictures to send"),
       PortContract(
         "audio", .pcm(rates: .range(AudioLimits.rates), channels: .range(1...2), samples: [.s16, .f32]),
         text: "audio to send", required: false, holds: 1),
+      .streamAddress(
+        """
+        where to send from now on: text, or events `stream` with `url`; an empty text, `stream` without `url` and `streamEnded` stop; other \
+        events are ignored
+        """),
     ],
     parameters: [
       ParameterContract(
-        "url", .string, required: true, secret: .address,
-        text: "destination: `rtmp:` or `rtmps:`, host, application, stream name (the stream key)"),
+        "url", .string, secret: .address,
+        text: """
+          destination: `rtmp:` or `rtmps:`, host, application, stream name (the stream key); required without the input `address`
+          """),
       .streamRoots,
       ParameterContract(
         "bitrate", .integer(16_000...100_000_000), unit: "bit/s",
@@ -57,8 +65,18 @@ extension RTMPPush {
       ),
       .videoLate, .soundMoved,
       EventContract("completed", text: "the stream was sent completely: `seconds`, `pictures`, `bytes`"),
+      EventContract(
+        "ended",
+        text: """
+          nothing more is taken for this stream: `why` is `stopped`, `replaced` or, after the last attempt, `lost`; only with `address` \
+          linked. What is queued is still sent, up to `completed`
+          """),
+      EventContract(
+        "error", text: "what came at the input `address` is no address, or cannot be used: `text`, `cure`"),
     ],
-    lane: .bulk, budget: 100_000, drive: .itself, followsVirtualClock: false,
+    lane: .bulk, budget: 100_000, drive: .itself,
+    asynchronousPaths: [AsynchronousPath(from: "address", to: NodeContract.eventsPort)],
+    followsVirtualClock: false,
     examples: [
       #"{ "type": "rtmp.push", "url": "${env:STREAM_URL}" }"#,
       #"{ "type": "rtmp.push", "url": "rtmp://127.0.0.1/live/test", "bitrate": 800000, "keyInterval": 1000 }"#,
@@ -66,13 +84,12 @@ extension RTMPPush {
     resolve: resolve)
 
   enum Event: Int {
-    case connected, lost, refused, reconnecting, dropped, progress, late, moved, completed
+    case connected, lost, refused, reconnecting, dropped, progress, late, moved, completed,
+      ended, error
   }
 
   private static func resolve(_ resolution: inout Resolution) {
-    do throws(NodeProblem) { _ = try StreamAddress(resolution.parameters) } catch {
-      resolution.refuse(error.parameter, error.text, cure: error.cure)
-    }
+    resolution.checkStreamAddress()
     // Room for a library's message.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
     VideoInputCheck.pictures(.h264, &resolution)

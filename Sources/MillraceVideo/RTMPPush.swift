@@ -5,181 +5,169 @@ public import MillraceCore
 ///
 /// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate that AAC supports. Times, gaps and
 ///   odd sizes are handled as in `video.record`.
+/// - Input `address`: where to send from now on, as text or as a service's event. Every address gets a stream of its own, which begins with a key
+///   frame at time 0; the present stream ends, and what it has queued is still sent. The same address changes nothing, unless its stream has
+///   failed. Without an address the inputs are discarded. What arrives there is a secret of the graph before anything is reported; a text
+///   that is no address is an `error`, and the node continues.
 /// - Encodes in its calls; connects and sends on its own thread. Without a connection, or with a slow one, `queue` of the stream waits; then the
 ///   oldest data is dropped, up to the next key frame (`dropped`). The stream keeps its own timestamps, so that a player sees how long it
 ///   was gone; each connection starts with a key frame at time 0.
 /// - A server that cannot be reached, refuses the stream, or does not answer for `timeout` is reported (`refused`, `lost`) and retried with
-///   backoff. Without `reconnect`, or after `giveUp`, it fails the node.
+///   backoff. Without `reconnect`, or after `giveUp`, that is the end of the stream: it fails the node, or with `address` linked the node waits
+///   for another address.
 /// - At the end of its inputs the queue is sent; if disconnected, the node waits up to `timeout` for a connection. Stopping never blocks.
 /// - With `rtmps:` a certificate that is not trusted is treated like a server that refuses.
 /// - The address and its key are never shown.
 /// - Latency: a picture is sent when it is encoded and the audio up to its time has arrived, about 50 ms; without audio at once.
-/// - Real-time clock only; faster input is dropped. Bulk lane: 10 ms for a picture of 1280x720. Allocates.
+/// - Real-time clock only; faster input is dropped. Bulk lane: 10 ms for a picture of 1280x720, and some 20 ms for the first of an address.
+///   Allocates.
 @safe
 public struct RTMPPush: ~Copyable, Node {
-  let encoder: MediaEncoder
-  private let thread: PushThread
-  private let address: StreamAddress
+  private let input: StreamAddressInput
+  private let values: ParameterValues
+  private let inputs: [NodeSetup.Port]
+  private let waker: Waker
+  private(set) var stream: PushedStream?
+  /// Streams that are still sending what they have queued, the oldest first.
+  private var closing: [PushedStream] = []
+  /// Most of them; more are abandoned.
+  private static let mostClosing = 4
   private let words = LastWords()
-  private let progress: Nanoseconds
-  /// How long the end waits for a connection.
-  private let timeout: Nanoseconds
-  private var reported: Nanoseconds = 0
-  private var dropsPace = EventThrottle()
-  private var reportedDrops = (pictures: 0, sound: 0)
-  private var drops = DropEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
-  private var isConnected = false
-  /// When the inputs ended.
-  private var endedAt: Nanoseconds?
 
-  /// Why the stream failed; kept for `explain`.
+  /// Which stream failed, and why; kept for `explain`.
   private final class LastWords {
+    var name = "that was pushed"
     var text: String?
+    var encoding: String?
   }
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    let values = setup.parameters
     guard !setup.isVirtual else {
       throw NodeProblem(
         "a live stream cannot follow a virtual clock", cure: "run the graph on the real-time clock")
     }
-    let address = try StreamAddress(values)
-    try address.checkRoots()
-    let encoder = try MediaEncoder(
-      MediaEncoder.Settings(
-        pictures: PictureEncoder.Settings(
-          coding: .h264, bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
-          keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true,
-          hasChoice: false),
-        sound: .m4a, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
-        patience: values.nanoseconds("patience"), cure: "do not link the port \"audio\""),
-      setup.inputs)
-    let settings = PushThread.Settings(
-      address: address, timeout: values.nanoseconds("timeout"),
-      backoff: Backoff(values),
-      reconnects: values.bool("reconnect"), queue: values.nanoseconds("queue"))
-    let thread = try PushThread.start(settings, StreamHeader(encoder), waker: setup.waker)
-    self.encoder = encoder
-    self.thread = thread
-    self.address = address
-    progress = values.nanoseconds("progress")
-    timeout = values.nanoseconds("timeout")
+    let values = setup.parameters
+    let address = try StreamAddress.given(in: values)
+    try StreamAddress.checkRoots(values)
+    let (inputs, waker) = (setup.inputs, setup.waker)
+    let stream = try address.map { address throws(NodeProblem) in
+      try PushedStream(address, values, inputs, waker: waker)
+    }
+    // Nothing below may throw.
+    input = StreamAddressInput(setup, input: 2)
+    self.values = values
+    self.inputs = inputs
+    self.waker = waker
+    self.stream = stream
+    if let address { words.name = address.name }
   }
-
-  deinit { thread.stop() }
 
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    let update = try report(&ports)
-    if update.awaitsKey { encoder.pictures.wantsKey = true }
-    try encoder.take(&ports)
-    let thread = thread
-    try encoder.release(at: ports.now) { packet throws(NodeFault) in thread.put(packet) }
-    drops.post(encoder, &ports)
-    postProgress(update, &ports)
-    if let wish = encoder.nextExpiry(after: ports.now) { ports.wake(at: wish) }
+    if input.isLinked {
+      try follow(input.take(&ports), &ports)
+      // Without pictures and audio there is nothing to wait for at the input `address`.
+      guard !ports.isOver(0) || !ports.isOver(1) else { return try finish(&ports) }
+    }
+    closing.removeAll { $0.finish(&ports) }
+    var wake = closing.isEmpty ? Nanoseconds.max : ports.now + Self.look
+    if let stream {
+      if try keepingWords(stream, { () throws(NodeFault) in try stream.take(&ports) }) {
+        wake = min(wake, stream.encoder.nextExpiry(after: ports.now) ?? .max)
+      } else {
+        try fail(stream, &ports)
+      }
+    } else {
+      discard(&ports)
+    }
+    if wake != .max { ports.wake(at: wake) }
     return .done
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if endedAt == nil {
-      endedAt = ports.now
-      try encoder.take(&ports)
-      let thread = thread
-      try encoder.finish { packet throws(NodeFault) in thread.put(packet) }
-      thread.finish()
+    if input.isLinked { try follow(input.take(&ports), &ports) }
+    if let stream {
+      self.stream = nil
+      try close(stream, &ports)
     }
-    let update = try report(&ports)
-    // Without a connection the wait is limited; with nothing left to send there is none.
-    let waited = ports.now - (endedAt ?? ports.now)
-    let cannotSend = !isConnected && (update.isEmpty || waited >= timeout)
-    guard update.isOver || cannotSend else {
-      // The thread wakes the node for the next event.
-      ports.wake(at: ports.now + .milliseconds(50))
-      return .again
-    }
-    thread.stop()
-    complete(update, &ports)
-    return .ended
-  }
-
-  // MARK: Events
-
-  /// Posts what happened to the stream; throws if it failed for good.
-  private mutating func report(_ ports: inout Ports) throws(NodeFault) -> PushThread.Update {
-    let update = thread.fetch()
-    for event in update.events { post(event, &ports) }
-    postDrops(update, &ports, always: update.isOver)
-    if let ending = update.ending {
-      words.text = ending
-      throw NodeFault(.gone)
-    }
-    return update
-  }
-
-  private mutating func post(_ event: PushThread.Event, _ ports: inout Ports) {
-    switch event {
-    case .connected(let time, let attempts, let again):
-      isConnected = true
-      ports.post(Event.connected.rawValue) { event in
-        event.field("ms", Double(time) / 1e6, decimals: 0)
-        event.field("attempts", attempts)
-        event.field("again", again)
+    for stream in closing where stream.finish(&ports) {
+      if let ending = stream.ending, !input.isLinked {
+        words.text = ending
+        throw NodeFault(.gone)
       }
-    case .lost(let reason):
-      isConnected = false
-      ports.post(Event.lost.rawValue) { $0.field("reason", utf8: reason.utf8.span) }
-    case .refused(let reason):
-      ports.post(Event.refused.rawValue) { $0.field("reason", utf8: reason.utf8.span) }
-    case .waits(let time):
-      ports.post(Event.reconnecting.rawValue) { $0.field("ms", Double(time) / 1e6, decimals: 0) }
+      closing.removeAll { $0 === stream }
+    }
+    guard !closing.isEmpty else { return .ended }
+    // The thread wakes the node for the next event.
+    ports.wake(at: ports.now + Self.look)
+    return .again
+  }
+
+  /// How often a stream that ends is looked after: its wait for a connection is limited.
+  private static let look = Nanoseconds.milliseconds(50)
+
+  /// A stream has failed for good.
+  private mutating func fail(_ stream: PushedStream, _ ports: inout Ports) throws(NodeFault) {
+    words.text = stream.ending
+    guard input.isLinked else { throw NodeFault(.gone) }
+    self.stream = nil
+    ports.post(Event.ended.rawValue) { $0.field("why", "lost") }
+  }
+
+  /// Discards what is for no stream.
+  private func discard(_ ports: inout Ports) {
+    for input in 0..<2 { while ports.next(input) != nil {} }
+  }
+
+  /// Keeps the encoder's message if a call fails.
+  private func keepingWords<Value>(
+    _ stream: PushedStream, _ body: () throws(NodeFault) -> Value
+  ) throws(NodeFault) -> Value {
+    do { return try body() } catch {
+      words.encoding = stream.encoder.words
+      throw error
     }
   }
 
-  private mutating func postDrops(_ update: PushThread.Update, _ ports: inout Ports, always: Bool) {
-    guard update.dropped != reportedDrops, dropsPace.allows(at: ports.now, isLast: always) else { return }
-    reportedDrops = update.dropped
-    ports.post(Event.dropped.rawValue) { event in
-      event.field("pictures", update.dropped.pictures)
-      event.field("sound", update.dropped.sound)
+  // MARK: Addresses
+
+  private mutating func follow(
+    _ requests: StreamAddressInput.Requests, _ ports: inout Ports
+  ) throws(NodeFault) {
+    for problem in requests.problems { ports.post(problem, as: Event.error.rawValue) }
+    switch requests.change {
+    case .none: return
+    case .end: try leave("stopped", &ports)
+    case .begin(let address, let restarts):
+      if !restarts, let stream, stream.address.url == address.url { return }
+      try leave(restarts ? "stopped" : "replaced", &ports)
+      do throws(NodeProblem) {
+        stream = try PushedStream(address, values, inputs, waker: waker)
+        words.name = address.name
+      } catch { ports.post(error, as: Event.error.rawValue) }
     }
   }
 
-  /// Length of the encoded stream.
-  private var length: Nanoseconds {
-    guard let begin = encoder.begin, let front = encoder.front else { return 0 }
-    return front - begin
+  private mutating func leave(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
+    guard let stream else { return }
+    self.stream = nil
+    try close(stream, &ports)
+    ports.post(Event.ended.rawValue) { $0.field("why", reason) }
   }
 
-  private mutating func postProgress(_ update: PushThread.Update, _ ports: inout Ports) {
-    let length = length
-    guard length >= reported + progress else { return }
-    reported = length / progress * progress
-    let seconds = Double(reported) / 1e9
-    ports.post(Event.progress.rawValue) { event in
-      event.field("seconds", seconds, decimals: 3)
-      event.field("pictures", update.sent.pictures)
-      event.field("bytes", update.sent.bytes)
-      event.field("waiting", Double(update.waiting) / 1e6, decimals: 0)
-    }
-  }
-
-  private mutating func complete(_ update: PushThread.Update, _ ports: inout Ports) {
-    drops.post(encoder, &ports, always: true)
-    let seconds = Double(length) / 1e9
-    ports.post(Event.completed.rawValue) { event in
-      event.field("seconds", seconds, decimals: 3)
-      event.field("pictures", update.sent.pictures)
-      event.field("bytes", update.sent.bytes)
-    }
+  /// Takes no more for a stream; what it has queued is sent.
+  private mutating func close(_ stream: PushedStream, _ ports: inout Ports) throws(NodeFault) {
+    try keepingWords(stream) { () throws(NodeFault) in try stream.close(&ports) }
+    closing.append(stream)
+    if closing.count > Self.mostClosing { closing.removeFirst() }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
-    case .gone: "lost the stream \(address.name): \(words.text ?? "the connection was lost")"
+    case .gone: "lost the stream \(words.name): \(words.text ?? "the connection was lost")"
     case .library:
-      "cannot encode for \(address.name): \(encoder.words ?? LibraryMessage.describe(fault.code)); "
+      "cannot encode for \(words.name): \(words.encoding ?? LibraryMessage.describe(fault.code)); "
         + "scale the pictures with video.scale"
     default: nil
     }

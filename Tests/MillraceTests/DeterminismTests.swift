@@ -114,7 +114,8 @@ struct DeterminismTests {
   private static let live: Set = [
     "through-a-program", "device-loop", "duplex-loop", "screen-sampler", "picture-in-picture",
     "talking-slides",
-    "rtmp-echo", "turns", "websocket-bot", "bailian-file", "bailian-live-video", "bailian-push-to-talk",
+    "rtmp-echo", "rtmp-follow", "turns", "websocket-bot", "bailian-file", "bailian-live-video",
+    "bailian-push-to-talk",
     "bailian-tap-to-talk", "bailian-tts", "bailian-visual-qa", "bailian-voice",
   ]
 

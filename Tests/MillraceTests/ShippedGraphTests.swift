@@ -114,7 +114,8 @@ struct ShippedGraphTests {
         "bailian-file", "bailian-live-video", "bailian-push-to-talk", "bailian-tap-to-talk", "bailian-tts",
         "bailian-visual-qa", "bailian-voice", "call-recording", "device-loop", "duplex-loop", "file-sampler",
         "front-end-bench",
-        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo", "screen-sampler",
+        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo",
+        "rtmp-follow", "screen-sampler",
         "talking-slides", "through-a-program", "tts-play", "turns", "voice-return", "voice-uplink",
         "websocket-bot",
       ],
@@ -127,7 +128,8 @@ struct ShippedGraphTests {
     let place = [
       "folder": scratch.path, "output": scratch.file(graph == "talking-slides" ? "out.mp4" : "out"),
     ]
-    let name = graph == "rates" ? "folder" : graph.hasSuffix("-loop") || graph == "rtmp-echo" ? nil : "output"
+    let hasNone = graph.hasSuffix("-loop") || graph.hasPrefix("rtmp-")
+    let name = graph == "rates" ? "folder" : hasNone ? nil : "output"
     let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {
       try Graph.load(
@@ -135,10 +137,10 @@ struct ShippedGraphTests {
     }
   }
 
-  /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The stream graph needs a server, and
+  /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The graphs of streams need a server, and
   /// dialogues need a talker.
   private static let ending = Package.graphs.filter {
-    !$0.hasSuffix("-loop") && $0 != "rtmp-echo" && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
+    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
   }
 
   @Test("each one loads, runs to its end and writes its files", arguments: ending)

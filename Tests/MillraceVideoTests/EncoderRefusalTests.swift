@@ -153,7 +153,7 @@ private struct EndingPush: ~Copyable, Node {
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     node = try RTMPPush(setup)
-    avcodec_send_frame(node.encoder.pictures.codec, nil)
+    avcodec_send_frame(node.stream?.encoder.pictures.codec, nil)
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }

@@ -78,4 +78,42 @@ struct RTMPPullFigures {
     print(line("age of a picture beyond the stream's own", ages))
     #expect(firsts.count == 12 && delays.count > 200)
   }
+
+  @Test("first picture of an address that came while the node ran")
+  func learnt() throws {
+    let folder = TemporaryFolder()
+    let server = try #require(StreamServer())
+    let stream = LiveStream(video: makeVideo(folder), to: server.url("numbers"))
+    defer { stream.stop() }
+    try #require(stream.waitForStart())
+    let start = try #require(stream.start)
+    let clock = Clock(.realtime)
+    let bench = try NodeBench(
+      RTMPPull.self, inputs: ["address": OutputShape(.text, packetDuration: nil, packetBytes: 1_024)],
+      outputs: ["out", "events"], clock: .realtime)
+    var (firsts, told): ([Nanoseconds], [Nanoseconds]) = ([], [])
+    for _ in 0..<12 {
+      let begin = clock.now
+      bench.push(text: server.url("numbers"))
+      var hasPicture = false
+      _ = try bench.wait(60) {
+        let now = clock.now
+        if let first = bench.packets().first, !hasPicture {
+          hasPicture = true
+          firsts.append(now - max(sent(first.bytes, start: start, before: now), begin))
+        }
+        for event in bench.events() where event.name == "firstPicture" {
+          told.append(Nanoseconds((event.number("ms") ?? 0) * 1e6))
+        }
+        return hasPicture
+      }
+      bench.push(text: "")
+      try bench.run()
+      _ = bench.packets()
+    }
+    #expect(bench.close() == [])
+    print(line("first picture of an address that came, after its key frame was there", firsts))
+    print(line("the same, after the address came", told))
+    #expect(firsts.count == 12 && told.count == 12)
+  }
 }

@@ -3,7 +3,8 @@ import CMediaShim
 import Glibc
 
 /// Publishes a video to a stream server as a live stream: every packet at its time, from its own thread, repeatedly. The video's own packets
-/// (H.264, AAC) are sent, so that only the server is between the sender's clock and the player's.
+/// (H.264, AAC) are sent, so that only the server is between the sender's clock and the player's; with a message in each key frame, if there is
+/// one.
 public final class LiveStream: @unchecked Sendable {
   private struct State {
     var wantsEnd = false
@@ -17,12 +18,15 @@ public final class LiveStream: @unchecked Sendable {
   private let video: String
   private let url: String
   private let passes: Int
+  private let message: [UInt8]
 
   /// Sends a video this many times, without a gap.
-  public init(video: String, to url: String, passes: Int = .max) {
+  /// - Parameter message: user data for each key frame: 16 bytes of UUID, then the content, without two zero bytes in a row.
+  public init(video: String, to url: String, passes: Int = .max, message: [UInt8] = []) {
     self.video = video
     self.url = url
     self.passes = passes
+    self.message = message.isEmpty ? [] : Self.unit(message)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
     var thread = pthread_t()
@@ -151,11 +155,32 @@ public final class LiveStream: @unchecked Sendable {
       packet!.pointee.dts += shift
       packet!.pointee.pts += shift
       packet!.pointee.pos = -1
+      addMessage(to: packet!, stream)
       let status = av_write_frame(output, packet)
       av_packet_unref(packet)
       if status < 0 { return status }
     }
     return 0
+  }
+
+  /// An SEI NAL unit of user data unregistered, with its length (ITU-T H.264, 7.3.2.3 and D.1.7; ISO/IEC 14496-15, 5.3.4.2).
+  private static func unit(_ message: [UInt8]) -> [UInt8] {
+    let length = [UInt8](repeating: 255, count: message.count / 255) + [UInt8(message.count % 255)]
+    let unit = [6, 5] + length + message + [0x80]
+    return (0..<4).map { UInt8(truncatingIfNeeded: unit.count >> (24 - 8 * $0)) } + unit
+  }
+
+  /// Puts the message in front of a key frame.
+  private func addMessage(to packet: UnsafeMutablePointer<AVPacket>, _ stream: UnsafeMutablePointer<AVStream>)
+  {
+    guard !message.isEmpty, packet.pointee.flags & AV_PKT_FLAG_KEY != 0,
+      stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO
+    else { return }
+    let size = Int(packet.pointee.size)
+    precondition(av_grow_packet(packet, Int32(message.count)) >= 0, "no memory for a message")
+    let data = packet.pointee.data!
+    memmove(data + message.count, data, size)
+    for (index, byte) in message.enumerated() { data[index] = byte }
   }
 
   private func rest(until time: Int64) {

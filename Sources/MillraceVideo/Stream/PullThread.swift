@@ -20,12 +20,14 @@ final class PullThread: Sendable {
     var sound: (rate: Int, channels: Int, sample: SampleType)?
     /// Size of the largest picture to decode, in pixels.
     var mostPixels = PictureHeader.defaultMaxPixels
+    /// Distinguishes the connections of this thread from those of the node's other ones.
+    var serial = 0
   }
 
   /// What is new for the node.
   struct Update {
     /// The oldest waiting picture; newer ones stay in the queue, whose bound limits how late one can be.
-    var picture: DecodedPicture?
+    var picture: PulledPicture?
     var sound: [StreamSound] = []
     var events: [StreamEvent] = []
     /// Packets that could not be decoded, so far, on all connections.
@@ -37,7 +39,7 @@ final class PullThread: Sendable {
   }
 
   private struct Shared {
-    var pictures: [DecodedPicture] = []
+    var pictures: [PulledPicture] = []
     /// Everything but the picture.
     var present = Update()
   }
@@ -48,6 +50,8 @@ final class PullThread: Sendable {
   static let mostSound = 96
   /// Most waiting events for a node that is not called.
   static let maximumEvents = 32
+  /// Most messages that dropped pictures leave to the next one.
+  static let mostMessages = 64
 
   private let shared = Locked(Shared())
   private let isStopped = Atomic<Bool>(false)
@@ -111,7 +115,7 @@ final class PullThread: Sendable {
       attempts += 1
       connection += 1
       let begin = Clock(.realtime).now
-      var pull = StreamPull(settings, bound: bound, connection: connection)
+      var pull = StreamPull(settings, bound: bound, connection: settings.serial << 32 | connection)
       let reason = pull.run(
         whileTrue: { !self.wantsEnd },
         came: { [attempts] in
@@ -138,11 +142,13 @@ final class PullThread: Sendable {
     shared.withLock { shared in
       switch piece {
       case .picture(let picture):
-        if shared.pictures.count >= Self.mostPictures {
-          shared.pictures.removeFirst()
+        shared.pictures.append(picture)
+        if shared.pictures.count > Self.mostPictures {
+          // Its messages are not: they may say that something begins or ends.
+          let messages = shared.pictures.removeFirst().messages + shared.pictures[0].messages
+          shared.pictures[0].messages = messages.suffix(Self.mostMessages)
           shared.present.lost += 1
         }
-        shared.pictures.append(picture)
       case .sound(let sound):
         if shared.present.sound.count >= Self.mostSound { shared.present.sound.removeFirst() }
         shared.present.sound.append(sound)

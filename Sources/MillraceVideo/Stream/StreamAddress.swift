@@ -21,13 +21,28 @@ struct StreamAddress: Sendable {
   /// Supported schemes.
   static let schemes = ["rtmp", "rtmps"]
 
-  /// Checks a node's parameters; the certificate file is not read before `checkRoots`.
-  init(_ values: ParameterValues) throws(NodeProblem) {
-    try self.init(values.string("url"), roots: values.has("roots") ? values.string("roots") : nil)
+  /// Longest address in bytes: more than any service's, and little enough to search every text for it.
+  static let longest = 2_048
+
+  /// The address in a node's parameters; nil if it has none. The certificate file is not read before `checkRoots`.
+  static func given(in values: ParameterValues) throws(NodeProblem) -> StreamAddress? {
+    guard values.has("url") else { return nil }
+    let roots = values.has("roots") ? values.string("roots") : nil
+    let address = try StreamAddress(values.string("url"), roots: roots)
+    guard address.isSecure || roots == nil else {
+      throw NodeProblem(
+        "certificates apply to rtmps: only", parameter: "roots",
+        cure: "remove \"roots\", or use an rtmps: address")
+    }
+    return address
   }
 
-  /// Checks an address given as the parameter `url`.
-  private init(_ url: String, roots: String?) throws(NodeProblem) {
+  /// Checks an address.
+  /// - Parameter roots: trusted certificates, used with TLS.
+  init(_ url: String, roots: String?) throws(NodeProblem) {
+    guard url.utf8.count <= Self.longest else {
+      throw Self.refusal("has more than \(Self.longest) bytes")
+    }
     guard let mark = url.firstRange(of: "://"), Self.schemes.contains(url[..<mark.lowerBound].lowercased())
     else {
       throw Self.refusal("does not start with rtmp: or rtmps:")
@@ -47,13 +62,8 @@ struct StreamAddress: Sendable {
       throw Self.refusal("has no stream name after the application")
     }
     isSecure = url[..<mark.lowerBound].lowercased() == "rtmps"
-    guard isSecure || roots == nil else {
-      throw NodeProblem(
-        "certificates apply to rtmps: only", parameter: "roots",
-        cure: "remove \"roots\", or use an rtmps: address")
-    }
     self.url = url
-    self.roots = roots
+    self.roots = isSecure ? roots : nil
     self.host = String(Self.withoutPort(host))
     name = "\"\(url[..<mark.lowerBound].lowercased())://\(host)/\(parts[0])/\(Secrets.mark)\""
     let key = path.drop { $0 == "/" }.dropFirst(parts[0].count).drop { $0 == "/" }

@@ -7,7 +7,7 @@ internal import MillraceCore
 struct StreamPull {
   /// What it delivers.
   enum Piece {
-    case picture(DecodedPicture)
+    case picture(PulledPicture)
     case sound(StreamSound)
     /// This many more packets could not be decoded.
     case damage(Int)
@@ -108,7 +108,8 @@ struct StreamPull {
               bytes: bytes, time: clock.time(first), streamTime: first, connection: connection << 16 | epoch))
         )
       } else if let picture = DecodedPicture(track.decoder, time: clock.time(streamTime)) {
-        give(.picture(picture))
+        let messages = unsafe UserData.all(of: picture.frame)
+        give(.picture(PulledPicture(picture: picture, messages: messages)))
       }
       hasGiven = true
     }

@@ -33,6 +33,14 @@ package struct StreamSoundQueue {
 
   package mutating func append(_ pieces: [StreamSound]) { waiting += pieces }
 
+  /// Drops what is queued; what follows is placed by the clock, as after a gap.
+  package mutating func clear() {
+    waiting.removeAll()
+    stock.removeAll(keepingCapacity: true)
+    used = 0
+    connection = -1
+  }
+
   private var stocked: Int { (stock.count - used) / frameBytes }
 
   /// Samples available for one packet; fewer than a packet only before a gap.
@@ -60,6 +68,24 @@ package struct StreamSoundQueue {
     origin = start
     let place = Double(piece.time &- start) * Double(rate) / 1e9
     position = max(position, Int64(place.rounded()))
+  }
+
+  /// Mean power of the next samples, over all channels; 1 is full scale. They have to be prepared.
+  package func power(of frames: Int, as sample: SampleType) -> Double {
+    let width = sample.byteCount
+    let count = frames * frameBytes / width
+    var sum = 0.0
+    for index in 0..<count {
+      var bits: UInt32 = 0
+      for byte in (0..<width).reversed() { bits = bits << 8 | UInt32(stock[used + index * width + byte]) }
+      let value =
+        switch sample {
+        case .s16: Double(Int16(truncatingIfNeeded: bits)) / 32_768
+        case .f32: Double(Float(bitPattern: bits))
+        }
+      sum += value * value
+    }
+    return count > 0 ? sum / Double(count) : 0
   }
 
   /// Writes the next samples; the target must not hold more than are prepared.

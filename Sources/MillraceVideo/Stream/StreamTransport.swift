@@ -23,12 +23,13 @@ extension StreamAddress {
     return options
   }
 
-  /// Checks that `roots` contains certificates: the library itself would continue without any, and trust no server.
-  func checkRoots() throws(NodeProblem) {
-    guard let roots else { return }
-    guard FileCheck.isPlain(roots) else { throw Self.noCertificates(roots, ": it is not a regular file") }
+  /// Checks that the file `roots` of a node contains certificates: the library itself would continue without any, and trust no server.
+  static func checkRoots(_ values: ParameterValues) throws(NodeProblem) {
+    guard values.has("roots") else { return }
+    let roots = values.string("roots")
+    guard FileCheck.isPlain(roots) else { throw noCertificates(roots, ": it is not a regular file") }
     guard let file = unsafe fopen(roots, "re") else {
-      throw Self.noCertificates(roots, unsafe ": \(String(cString: strerror(errno)))")
+      throw noCertificates(roots, unsafe ": \(String(cString: strerror(errno)))")
     }
     defer { unsafe fclose(file) }
     var line: UnsafeMutablePointer<CChar>?
@@ -38,7 +39,7 @@ extension StreamAddress {
       // RFC 7468, section 5.1.
       if let line = unsafe line, unsafe strncmp(line, "-----BEGIN CERTIFICATE-----", 27) == 0 { return }
     }
-    throw Self.noCertificates(roots, "")
+    throw noCertificates(roots, "")
   }
 
   private static func noCertificates(_ path: String, _ reason: String) -> NodeProblem {

@@ -1,0 +1,95 @@
+package import MillraceCore
+
+/// Finds the utterances of a bot in the sound of a live stream, which has no marks, and cancels the rest of one that was interrupted.
+///
+/// An utterance begins with a packet that is not quiet and ends when the sound was quiet for `gap`; what is shorter is a pause in it. After an
+/// interruption the sound is cancelled until it was quiet for as long, because a service continues to speak for as long as its stream is late,
+/// and nothing in the sound says where another reply begins. A value type; no heap.
+package struct StreamReplies {
+  /// What a packet of the stream is.
+  package enum Part: Equatable {
+    /// Quiet between utterances: of no reply.
+    case quiet
+    /// Of the current reply; `isLast`: the utterance ends with it.
+    case reply(isLast: Bool)
+    /// Of a reply that was interrupted: silence takes its place.
+    case cancelled
+  }
+
+  private enum State {
+    case quiet
+    case utterance
+    case cancelled
+  }
+
+  private let gap: Int
+  private var state = State.quiet
+  /// Frames of quiet at the end of what was taken.
+  private var quietFrames = 0
+  /// Sound that was expected before this time is older than the last interruption; on the monotonic clock.
+  private var interruption = Nanoseconds.min
+  private var cancelledFrames = 0
+  private var ended: Int?
+
+  /// - Parameter gap: frames of quiet that end an utterance.
+  package init(gap: Int) { self.gap = gap }
+
+  /// True within an utterance, also a cancelled one.
+  package var isOpen: Bool { state != .quiet }
+
+  /// Takes the stream's next packet.
+  /// - Parameters:
+  ///   - isLoud: whether it is not quiet.
+  ///   - frames: its length.
+  ///   - time: when its first frame was expected to arrive, on the monotonic clock.
+  package mutating func take(isLoud: Bool, frames: Int, time: Nanoseconds) -> Part {
+    quietFrames = isLoud ? 0 : quietFrames + frames
+    if state == .quiet, isLoud { state = time < interruption ? .cancelled : .utterance }
+    let isLast = quietFrames >= gap
+    switch state {
+    case .quiet: return .quiet
+    case .utterance:
+      if isLast { state = .quiet }
+      return .reply(isLast: isLast)
+    case .cancelled:
+      cancelledFrames += frames
+      if isLast { endCancellation() }
+      return .cancelled
+    }
+  }
+
+  /// The reply was interrupted: what belongs to it, and what has arrived by now, is cancelled.
+  package mutating func interrupt(at time: Nanoseconds) {
+    interruption = time
+    if state == .utterance { state = .cancelled }
+  }
+
+  /// The next reply begins: sound is not cancelled from here on.
+  package mutating func beginNext() {
+    interruption = .min
+    if state == .cancelled { endCancellation() }
+  }
+
+  /// No sound came for the length of the gap, or none comes any more. True if that ends an utterance.
+  package mutating func pause() -> Bool {
+    defer { quietFrames = 0 }
+    switch state {
+    case .quiet: return false
+    case .utterance:
+      state = .quiet
+      return true
+    case .cancelled:
+      endCancellation()
+      return false
+    }
+  }
+
+  private mutating func endCancellation() {
+    state = .quiet
+    if cancelledFrames > 0 { ended = (ended ?? 0) + cancelledFrames }
+    cancelledFrames = 0
+  }
+
+  /// Frames in the place of which silence was put, once that is over; nil while it is not, and after it was taken.
+  package mutating func takeCancelled() -> Int? { ended.take() }
+}

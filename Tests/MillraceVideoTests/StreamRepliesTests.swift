@@ -1,0 +1,96 @@
+import MillraceCore
+import MillraceVideo
+import Testing
+
+/// Packets of 20 ms, at one frame per millisecond; time is that of the packets.
+@Suite("utterances in the sound of a live stream")
+struct StreamRepliesTests {
+  private static let packet = 20
+
+  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins. Returns what each packet is:
+  /// `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled.
+  private func taken(_ line: String, by replies: inout StreamReplies, from start: Int = 0) -> String {
+    var time = start
+    var result = ""
+    for mark in line {
+      switch mark {
+      case "!": replies.interrupt(at: .milliseconds(Int64(time)))
+      case ">": replies.beginNext()
+      default:
+        let part = replies.take(
+          isLoud: mark == "#", frames: Self.packet, time: .milliseconds(Int64(time)))
+        switch part {
+        case .quiet: result += "."
+        case .reply(let isLast): result += isLast ? "e" : "r"
+        case .cancelled: result += "c"
+        }
+        time += Self.packet
+      }
+    }
+    return result
+  }
+
+  @Test(
+    "an utterance lasts from the first loud packet until it was quiet for the gap",
+    arguments: [
+      ("....", "...."),
+      ("..###....##", "..rrrrre.rr"),
+      ("##.##..##...##", "rrrrrrrrrrrerr"),
+    ] as [(String, String)])
+  func utterances(line: String, expected: String) {
+    var replies = StreamReplies(gap: 60)
+    // A gap of three packets.
+    #expect(taken(line, by: &replies) == expected)
+    #expect(replies.takeCancelled() == nil)
+  }
+
+  @Test("after an interruption the rest is cancelled until it was quiet for the gap; what follows is a reply")
+  func interruption() {
+    var replies = StreamReplies(gap: 60)
+    #expect(taken("..##!##.##...##", by: &replies) == "..rrccccccccrr")
+    #expect(replies.takeCancelled() == 8 * Self.packet)
+    #expect(replies.takeCancelled() == nil)
+  }
+
+  @Test("quiet before an interruption counts as quiet")
+  func quietBefore() {
+    var replies = StreamReplies(gap: 60)
+    #expect(taken("##..!.##", by: &replies) == "rrrrcrr")
+    #expect(replies.takeCancelled() == Self.packet)
+  }
+
+  @Test("sound that arrived before an interruption and was not put out is cancelled, later sound is a reply")
+  func decoded() {
+    var replies = StreamReplies(gap: 60)
+    _ = taken("....", by: &replies)
+    replies.interrupt(at: .milliseconds(200))
+    // Expected before the interruption.
+    #expect(taken("###...", by: &replies, from: 80) == "cccccc")
+    #expect(taken("##", by: &replies, from: 200) == "rr")
+  }
+
+  @Test("the beginning of the next reply ends the cancellation, also of sound that has arrived")
+  func next() {
+    var replies = StreamReplies(gap: 60)
+    #expect(taken("##!##>##", by: &replies) == "rrccrr")
+    #expect(replies.takeCancelled() == 2 * Self.packet)
+    replies.interrupt(at: .milliseconds(1_000))
+    replies.beginNext()
+    _ = replies.takeCancelled()
+    #expect(taken("##", by: &replies, from: 500) == "rr")
+  }
+
+  @Test("a stream that stops ends an utterance, and a cancellation silently")
+  func pause() {
+    var replies = StreamReplies(gap: 60)
+    let before = replies.pause()
+    #expect(!before && !replies.isOpen)
+    _ = taken("##", by: &replies)
+    #expect(replies.isOpen)
+    let isEnd = replies.pause()
+    #expect(isEnd && !replies.isOpen)
+    _ = taken("#!#", by: &replies)
+    let isMarked = replies.pause()
+    #expect(!isMarked && replies.takeCancelled() == Self.packet && !replies.isOpen)
+  }
+}

@@ -113,7 +113,7 @@ let package = Package(
     .target(
       name: "MillraceVideo",
       dependencies: [
-        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceAudio", "MillraceDialog", "CFFmpeg",
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceAudio", "MillraceJSON", "CFFmpeg",
         "CMediaShim",
       ],
       swiftSettings: strict),

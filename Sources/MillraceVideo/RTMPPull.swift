@@ -1,6 +1,7 @@
 internal import MillraceAudio
 public import MillraceCore
 internal import MillraceDSP
+internal import MillraceJSON
 
 /// `rtmp.pull`: receives pictures and audio of a live stream.
 ///
@@ -333,7 +334,7 @@ public struct RTMPPull: ~Copyable, Node {
       if let text = message.text {
         event.field("text", utf8: text.span)
       } else if let payload = message.payload {
-        event.field("base64", utf8: Base64Text.encoded(payload).span)
+        event.field("base64", utf8: Array(Base64.encode(payload).utf8).span)
       }
     }
   }

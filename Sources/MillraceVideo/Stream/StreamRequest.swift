@@ -1,5 +1,5 @@
 internal import MillraceCore
-internal import MillraceDialog
+internal import MillraceJSON
 
 /// What a packet at the input `address` of a node asks for.
 enum StreamRequest {

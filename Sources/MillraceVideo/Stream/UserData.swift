@@ -56,25 +56,6 @@ struct UserData: Sendable {
   }
 }
 
-/// Base64 with padding (RFC 4648, section 4).
-enum Base64Text {
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-  /// The text of these bytes, as ASCII.
-  static func encoded(_ bytes: [UInt8]) -> [UInt8] {
-    var text: [UInt8] = []
-    text.reserveCapacity((bytes.count + 2) / 3 * 4)
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = bytes[start..<min(start + 3, bytes.count)]
-      let bits = (0..<3).reduce(0) { $0 << 8 | ($1 < group.count ? Int(group[start + $1]) : 0) }
-      for digit in 0..<4 {
-        text.append(digit <= group.count ? alphabet[bits >> (18 - 6 * digit) & 63] : UInt8(ascii: "="))
-      }
-    }
-    return text
-  }
-}
-
 /// A decoded picture of a live stream, with the messages that came with it.
 struct PulledPicture {
   let picture: DecodedPicture

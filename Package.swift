@@ -358,7 +358,8 @@ let package = Package(
       name: "MillraceBailianTests",
       dependencies: [
         "MillraceBailian", "MillraceBailianDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
-        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceCore", "TestNet",
+        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
+        "MillraceCore", "TestNet",
       ],
       swiftSettings: tests),
     .testTarget(

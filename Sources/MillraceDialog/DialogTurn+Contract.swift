@@ -41,6 +41,11 @@ extension DialogTurn {
       EventContract("badCommand", text: "an invalid command on `control`: `count` so far"),
       EventContract(
         "commandTooLong", text: "a command of `bytes` was discarded; the limit is `most`"),
+      EventContract(
+        "answer",
+        text: "what came of a command that ended here, by its `id`: `ok`, or the members of an error"),
+      EventContract(
+        "commandRefused", text: "a command without an `id` had no effect: `text` says why"),
     ],
     budget: 100, drive: .itself,
     asynchronousPaths: ["service", "playback", "voice", "control"].map {
@@ -59,6 +64,9 @@ extension DialogTurn {
         parameters.integer("commandBytes"), madeBytes, reports, inputs["control"]?.packetBytes ?? 0)
       resolution.outputs["control"] = OutputShape(
         .event, packetDuration: nil, packetBytes: longest, burst: burst, madeBytes: max(madeBytes, reports))
+      // An answer repeats the id of its command, which may consist of escapes of six bytes.
+      resolution.outputs[NodeContract.eventsPort] = OutputShape(
+        .event, packetDuration: nil, packetBytes: EventWriter.eventBytes + 6 * DialogControl.mostIDBytes)
       if parameters.number("confirm") < parameters.number("minSpeech") {
         resolution.refuse(
           "confirm", "it is shorter than \"minSpeech\"", cure: "make it at least as long"

@@ -10,6 +10,8 @@ public import MillraceCore
 ///   otherwise playback resumes with the sample after the last one played.
 /// - A question at the wrong time interrupts, and waits until the service listens; a newer question replaces it.
 /// - Every wait has a timeout, reported by `timedOut` and the change of state that follows.
+/// - A command with an `id` is answered exactly once: by the service where it is passed on, otherwise by this node's event `answer`. A
+///   command to the turn is done when it took effect here; a question that is discarded has failed.
 /// - Unknown events are ignored. An invalid command is discarded and counted in `badCommand`.
 /// - Lane `voice`, 100 µs, does not allocate. The rules are in `TurnMachine`, which can be used without a graph.
 public struct DialogTurn: Node, ~Copyable {
@@ -19,8 +21,10 @@ public struct DialogTurn: Node, ~Copyable {
   private static var voiceInput: Int { 2 }
   private static var controlInput: Int { 3 }
 
-  private enum Event: Int {
+  /// Events in the order of the contract.
+  enum Event: Int {
     case turn, bargeIn, falseInterruption, heard, timedOut, questionDropped, badCommand, commandTooLong
+    case answer, commandRefused
   }
 
   private var machine: TurnMachine
@@ -40,8 +44,8 @@ public struct DialogTurn: Node, ~Copyable {
   }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if machine.state == .idle { try handle(.start, "start", &ports) }
-    try handle(.tick, "timeout", &ports)
+    if machine.state == .idle { try handle(.start, &ports) }
+    try handle(.tick, &ports)
     // One packet per call: each may cause several commands. The user's commands come first.
     if try takeControl(&ports) { return .again }
     if try takeService(&ports) { return .again }
@@ -80,24 +84,26 @@ public struct DialogTurn: Node, ~Copyable {
   // The packets are consumed: borrowing one allocates in debug builds.
 
   private mutating func handleService(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
-    guard let input = TurnMessages.service(EventPeek(packet.samples(of: UInt8.self))) else { return }
-    try handle(input, input.name, &ports)
+    let event = EventPeek(packet.samples(of: UInt8.self))
+    guard let input = TurnMessages.service(event) else { return }
+    try handle(input, round: event.round(), &ports)
   }
 
   private mutating func handleVoice(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
     guard let input = TurnMessages.voice(EventPeek(packet.samples(of: UInt8.self))) else { return }
-    try handle(input, input.name, &ports)
+    try handle(input, &ports)
   }
 
   private mutating func handlePlayback(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
     guard let input = TurnMessages.playback(EventPeek(packet.samples(of: UInt8.self))) else { return }
     // The service is notified first: the machine may be waiting for its answer.
     try pass(packet, &ports)
-    try handle(input, input.name, &ports)
+    try handle(input, &ports)
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     guard case .text(let packet) = consume message else { return }
+    try handle(.tick, &ports)
     try takeCommand(packet, &ports)
     if let deadline = machine.deadline { ports.wake(at: deadline) }
   }
@@ -108,9 +114,14 @@ public struct DialogTurn: Node, ~Copyable {
       return
     }
     // The only failure possible here is a missing block for a command.
-    do throws(NodeFault) { try handle(.replyCancelled, TurnInput.replyCancelled.name, &ports) } catch {
+    do throws(NodeFault) { try handle(.replyCancelled, &ports) } catch {
       ports.post(Event.badCommand.rawValue)
     }
+  }
+
+  public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    discardQuestion("question discarded: the graph ends", &ports)
+    return .ended
   }
 
   // MARK: Commands
@@ -118,25 +129,55 @@ public struct DialogTurn: Node, ~Copyable {
   private mutating func takeCommand(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
     // Packets on links are as long as was resolved; a program's message may be longer.
     let count = Int(packet.byteCount)
-    guard count <= mostBytes else {
-      let most = mostBytes
-      return ports.post(Event.commandTooLong.rawValue) {
-        $0.field("bytes", count)
-        $0.field("most", most)
-      }
-    }
+    guard count <= mostBytes else { return refuseLong(packet, count, &ports) }
     switch TurnMessages.command(EventPeek(packet.samples(of: UInt8.self))) {
-    case .input(let input): try handle(input, input.name, &ports)
-    case .question:
-      if question != nil { ports.post(Event.questionDropped.rawValue) }
+    case .input(let input):
+      guard EventPeek(packet.samples(of: UInt8.self)).commandID() != .invalid else {
+        return postBadCommand(&ports)
+      }
+      let refusal = machine.refusal(of: input)
+      try handle(input, &ports)
+      Self.answer(packet, refusal?.text, &ports)
+    case .question(let isForced):
+      discardQuestion("question discarded: another one replaced it", &ports)
       question = consume packet
-      try handle(.ask, "ask", &ports)
-    case .other: try pass(packet, &ports)
+      try handle(.ask(isForced: isForced), &ports)
+    case .other: try passCommand(packet, &ports)
     case nil:
-      badCommands += 1
-      let count = badCommands
-      ports.post(Event.badCommand.rawValue) { $0.field("count", count) }
+      postBadCommand(&ports)
+      _ = Self.postAnswer(packet, "invalid command: it has no \"command\"", &ports)
     }
+  }
+
+  private func refuseLong(_ packet: consuming Packet, _ count: Int, _ ports: inout Ports) {
+    let most = mostBytes
+    ports.post(Event.commandTooLong.rawValue) {
+      $0.field("bytes", count)
+      $0.field("most", most)
+    }
+    _ = Self.postAnswer(packet, "the command is longer than \"commandBytes\" of dialog.turn", &ports)
+  }
+
+  private mutating func postBadCommand(_ ports: inout Ports) {
+    badCommands += 1
+    let count = badCommands
+    ports.post(Event.badCommand.rawValue) { $0.field("count", count) }
+  }
+
+  /// The waiting question, if there is one, will not be asked.
+  private mutating func discardQuestion(_ reason: StaticString, _ ports: inout Ports) {
+    guard let packet = question.take() else { return }
+    ports.post(Event.questionDropped.rawValue)
+    _ = Self.postAnswer(packet, reason, &ports)
+  }
+
+  /// Passes a command on: the service answers it.
+  private func passCommand(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    guard ports.isLinked(output: 0) else {
+      _ = Self.postAnswer(packet, "no service takes it: the output \"control\" is not linked", &ports)
+      return
+    }
+    try pass(packet, &ports)
   }
 
   /// Passes a packet on to the service: copied, so that its own block is free again, or as it is when it is longer than the blocks
@@ -166,32 +207,42 @@ public struct DialogTurn: Node, ~Copyable {
   // MARK: The machine
 
   private mutating func handle(
-    _ input: TurnInput, _ cause: StaticString, _ ports: inout Ports
+    _ input: TurnInput, round: TurnRound = .unknown, _ ports: inout Ports
   ) throws(NodeFault) {
     machine.generation = ports.generation
-    let actions = machine.handle(input, at: ports.now)
-    for index in 0..<actions.count { try carryOut(actions[index], cause, &ports) }
+    let actions = machine.handle(input, round: round, at: ports.now)
+    for index in 0..<actions.count { try carryOut(actions[index], of: input, &ports) }
   }
 
   private mutating func carryOut(
-    _ action: TurnAction, _ cause: StaticString, _ ports: inout Ports
+    _ action: TurnAction, of input: TurnInput, _ ports: inout Ports
   ) throws(NodeFault) {
     switch action {
     case .startSpeech: try send(#"{"command":"startSpeech"}"#, &ports)
     case .stopSpeech: try send(#"{"command":"stopSpeech"}"#, &ports)
     case .cancelSpeech: try send(#"{"command":"cancelSpeech"}"#, &ports)
-    case .interrupt: try send(#"{"command":"interrupt"}"#, &ports)
+    case .interrupt(isForced: false): try send(#"{"command":"interrupt"}"#, &ports)
+    case .interrupt: try send(#"{"command":"interrupt","force":true}"#, &ports)
     case .hangUp: try send(#"{"command":"hangUp"}"#, &ports)
     case .passQuestion:
-      if let packet = question.take() { try pass(packet, &ports) }
-    case .dropQuestion:
-      if question.take() != nil { ports.post(Event.questionDropped.rawValue) }
+      if let packet = question.take() { try passCommand(packet, &ports) }
+    case .dropQuestion: discardQuestion(Self.reason(toDropOn: input), &ports)
     case .cancelReplies:
       awaitsInterruption = true
       ports.interruptReplies()
     case .duck: ports.duckReplies()
     case .resume: ports.resumeReplies()
-    default: post(action, cause, &ports)
+    default: post(action, input.name, &ports)
+    }
+  }
+
+  /// Why an input makes the machine drop the waiting question.
+  private static func reason(toDropOn input: TurnInput) -> StaticString {
+    switch input {
+    case .press, .speechStarted: "question discarded: the user speaks instead"
+    case .reconnecting: "question discarded: the connection was lost"
+    case .ask: "question discarded: there is no dialogue"
+    default: "question discarded: the dialogue has ended"
     }
   }
 

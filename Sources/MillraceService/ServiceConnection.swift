@@ -156,7 +156,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
         : "\(Self.mostUnanswered) commands wait for their answers; wait for some of them"
       return answer(id, .failed(refusal(text)))
     }
-    guard !session.isClosed && !session.isEnding else {
+    // `begin` is for the time after the end.
+    guard !session.isClosed && (!session.isEnding || order.isBeginning) else {
       return answer(id, .failed(refusal("the dialogue has ended")))
     }
     command = id

@@ -35,6 +35,11 @@ public enum ServiceParameters {
     "preRoll", .number(0...10_000), unit: "ms", default: 2_000,
     text: "audio kept while it must not be sent")
 
+  /// `afterEnd`: whether a node lives on after the end of its dialogue. For services whose session takes `begin`.
+  public static let afterEnd = ParameterContract(
+    "afterEnd", .choice(["end", "wait"]), default: "end",
+    text: "when the dialogue has ended: the node ends too, or it waits for the command `begin`")
+
   /// `linger`: when a dialogue ends whose user's audio has ended.
   public static let linger = ParameterContract(
     "linger", .number(0...600_000), unit: "ms", default: 0,
@@ -120,6 +125,9 @@ extension ParameterValues {
     guard value.members != nil else { throw NodeProblem("expected a JSON object", parameter: name) }
     return value
   }
+
+  /// True when `afterEnd` is `wait`.
+  public var waitsAfterEnd: Bool { string("afterEnd") == "wait" }
 
   /// `reconnect`, `first`, `most` and `giveUp`.
   public var reconnectPolicy: ReconnectPolicy {

@@ -150,7 +150,7 @@ public struct ServicePorts: ~Copyable {
   /// A node's `receive`: a program's command.
   public mutating func receive(_ order: consuming ControlMessage, _ ports: inout Ports) {
     guard case .text(let packet) = consume order else { return }
-    guard !inlet.hasMessage else { return refuse(&ports) }
+    guard !inlet.hasMessage else { return refuse(packet, &ports) }
     inlet.begin(packet, ServiceExchange.Out.control, ports.generation)
   }
 
@@ -175,8 +175,12 @@ public struct ServicePorts: ~Copyable {
   }
 
   /// Reports that a program's message found no room.
-  private func refuse(_ ports: inout Ports) {
+  private func refuse(_ packet: consuming Packet, _ ports: inout Ports) {
     let vendor = vendor
+    let isAnswered = CommandAnswer.post(
+      to: packet.samples(of: UInt8.self), "command discarded: the message before it is still being sent",
+      vendor: vendor, event: Self.answerEvent, &ports)
+    guard !isAnswered else { return }
     ports.post(Self.errorEvent) { event in
       event.field("vendor", vendor)
       event.field("category", "request")
@@ -188,4 +192,6 @@ public struct ServicePorts: ~Copyable {
 
   /// The index of `error` in the events of every service node.
   private static let errorEvent = DialogEvent.contracts.firstIndex { $0.name == "error" } ?? 0
+  /// The index of `answer`.
+  private static let answerEvent = DialogEvent.contracts.firstIndex { $0.name == "answer" } ?? 0
 }

@@ -66,6 +66,37 @@ import Testing
     #expect(!talk.has("interrupted"))
   }
 
+  @Test("with afterEnd wait the node outlives its dialogue, begins another, and answers each command once")
+  func beginsAgain() async throws {
+    let talk = try await Talk(
+      scenario(words: 2) { $0.turns.append($0.turns[0]) }, ["afterEnd": "wait"])
+    #expect(try talk.wait { talk.states().last == "listening" })
+    talk.command(#"{"command":"begin","id":"early"}"#)
+    talk.command(#"{"command":"hangUp","id":"1"}"#)
+    #expect(try talk.wait { talk.states().last == "closed" })
+    talk.command(#"{"command":"ask","text":"who?","id":"2"}"#)
+    talk.command(#"{"command":"begin","id":"3"}"#)
+    #expect(try talk.wait { talk.states().last == "listening" })
+    #expect(!talk.bench.hasEnded)
+    talk.command(#"{"command":"ask","text":"who?","id":"4"}"#)
+    #expect(try talk.wait { talk.has("replyEnded") })
+    // Sent before the dialogue has ended.
+    talk.command(#"{"command":"hangUp","id":"5"}"#)
+    talk.command(#"{"command":"begin","id":"6"}"#)
+    #expect(
+      try talk.wait {
+        talk.states().last == "listening" && talk.states().count { $0 == "connecting" } == 3
+      })
+    let answers = try talk.events.filter { $0.name == "answer" }.map {
+      "\(try #require($0.string("id"))) \(try #require($0.bool("ok") as Bool?))"
+    }
+    #expect(answers == ["early false", "1 true", "2 false", "3 true", "4 true", "5 true", "6 true"])
+    #expect(talk.states().count { $0 == "closed" } == 2)
+    try talk.end()
+    #expect(talk.bench.hasEnded)
+    #expect(talk.double.seen.violations == [] && talk.double.seen.starts.count == 3)
+  }
+
   @Test("hangUp cuts the reply off: nothing more of it is delivered, and the interruption is reported")
   func hangsUp() async throws {
     let talk = try await Talk(scenario { _ in })

@@ -9,7 +9,7 @@ enum SessionScript {
 
   static func rules(
     _ mode: DialogMode, followsPlayback: Bool = true, hasVideo: Bool = true,
-    live: BailianRules.Live = .command
+    live: BailianRules.Live = .command, waitsAfterEnd: Bool = false
   ) -> BailianRules {
     var start = BailianStart(workspace: "w", app: "a", user: "u")
     start.upstream.mode = mode
@@ -19,6 +19,7 @@ enum SessionScript {
     rules.followsPlayback = followsPlayback
     rules.live = live
     rules.linger = second
+    rules.waitsAfterEnd = waitsAfterEnd
     return rules
   }
 
@@ -80,10 +81,10 @@ enum SessionScript {
       ("audio", .audio),
       ("lost", .lost(loss)), ("refused", .lost(refusal)), ("startSpeech", .command(.startSpeech)),
       ("stopSpeech", .command(.stopSpeech)), ("cancelSpeech", .command(.cancelSpeech)),
-      ("interrupt", .command(.interrupt)), ("say", .command(.say("words"))),
+      ("interrupt", .command(.interrupt())), ("say", .command(.say("words"))),
       ("ask", .command(.ask("why", images: []))), ("update", .command(.update(["a": 1]))),
       ("mute", .command(.mute(.audio, isOn: true))), ("setRole", .command(.setRole("r"))),
-      ("refreshAuth", .command(.refreshAuth(token: "k"))), ("hangUp", .command(.hangUp)),
+      ("refreshAuth", .command(.refreshAuth(token: "k"))), ("hangUp", .command(.hangUp())),
       ("refreshNothing", .command(.refreshAuth(token: nil))),
       ("connectVideo", video("connect")), ("exitVideo", video("exit")),
       ("commands", .command(.extra(name: "commands", payload: [["name": "agent_command"]]))),
@@ -97,7 +98,11 @@ enum SessionScript {
       ("drain", .drain), ("tick", .tick),
       ("extra", .command(.extra(name: "what", payload: .null))), ("audible", .audible),
       ("finished", .finished), ("delivered", .delivered), ("replyCancelled", .replyCancelled),
-      ("audioEnded", .audioEnded),
+      ("audioEnded", .audioEnded), ("begin", .command(.begin())),
+      ("resume", .command(.begin(values: ["dialog": "d9"]))),
+      ("wrongBegin", .command(.begin(values: ["voice": "x"]))),
+      ("call", .command(.call(DialogCallRequest(to: "7")))),
+      ("muteScreen", .command(.mute(.screen, isOn: true))), ("hangUpCall", .command(.hangUp(call: "c"))),
     ]
   }
 
@@ -117,7 +122,8 @@ enum SessionScript {
     case .yielding: responding + ["RespondingEnded", "finished"]
     case .waiting: listening + ["lost"]
     case .stopping: listening + ["hangUp"]
-    case .closed: listening + ["hangUp", "taskFinished"]
+    // A session that waits after the end; otherwise this is the way to closed.
+    case .ended, .closed: listening + ["hangUp", "taskFinished"]
     }
   }
 
@@ -134,7 +140,7 @@ enum SessionScript {
     case .disconnect: "disconnect"
     case .send(let request): "> \(request.directive)"
     case .post(.state(let state)): "state \(state.rawValue)"
-    case .post(.interrupted(let source)): "interrupted \(source.rawValue)"
+    case .post(.interrupted(let source, _)): "interrupted \(source.rawValue)"
     case .post(.error(let error)), .refuse(let error): "error \(error.category.rawValue)"
     case .post(.replyEnded(_, let count)): "replyEnded \(count)"
     case .post(let event): event.name
@@ -151,7 +157,7 @@ enum SessionScript {
   static func table(_ mode: DialogMode) throws -> [String] {
     var lines: [String] = []
     for phase in BailianSession.Phase.allCases {
-      let before = try session(rules(mode), way(to: phase, mode))
+      let before = try session(rules(mode, waitsAfterEnd: phase == .ended), way(to: phase, mode))
       #expect(before.phase == phase, "the way to \(phase) ends in \(before.phase)")
       for (name, input) in try inputs() {
         var after = before

@@ -4,7 +4,31 @@ import MillraceDialog
 // not listed has no effect.
 
 /// In every mode.
-let sessionTable: [String] = [
+let sessionTable: [String] = oneDialogueRows + refusedRows + endedRows
+
+/// What the service has no equivalent for, and `begin` before the end.
+private let refusedRows: [String] = [
+  "idle", "connecting", "starting", "listening", "talking", "thinking", "responding", "draining", "yielding",
+  "waiting",
+].flatMap { phase in
+  ["begin", "resume", "wrongBegin", "call", "muteScreen", "hangUpCall"].map {
+    "\(phase) \($0): \(phase) [error request]"
+  }
+}
+
+/// After the end, in a session that waits for another dialogue.
+private let endedRows: [String] =
+  [
+    "startSpeech", "stopSpeech", "cancelSpeech", "interrupt", "say", "ask", "update", "setRole", "hangUp",
+    "refreshNothing", "connectVideo", "exitVideo", "commands", "results", "request", "wrongRequest",
+    "largeAsk",
+    "extra", "wrongBegin", "call", "muteScreen", "hangUpCall",
+  ].map { "ended \($0): ended [error request]" } + [
+    "ended refreshAuth: ended [useCredential]",
+    "ended drain: closed [end]",
+  ]
+
+private let oneDialogueRows: [String] = [
   "idle start: connecting [state connecting, connect]",
   "idle setRole: idle [error request]",
   "idle refreshAuth: idle [useCredential]",
@@ -193,11 +217,16 @@ let sessionTable: [String] = [
   "stopping lost: closed [state closed, end]",
   "stopping refused: closed [state closed, end]",
   "stopping usage: stopping [usage]",
+  "stopping begin: stopping [error request]",
+  "stopping resume: stopping [error request]",
+  "stopping wrongBegin: stopping [error request]",
 ]
 
 /// In one mode only.
 let sessionTables: [DialogMode: [String]] = [
   .pushToTalk: [
+    "ended begin: connecting [state connecting, connect]",
+    "ended resume: connecting [state connecting, connect]",
     "idle startSpeech: idle keep",
     "idle hangUp: closed [state closed, end]",
     "idle drain: closed [state closed, end]",
@@ -288,6 +317,8 @@ let sessionTables: [DialogMode: [String]] = [
     "waiting drain: closed [disconnect, state closed, end]",
   ],
   .tapToTalk: [
+    "ended begin: connecting [state connecting, connect]",
+    "ended resume: connecting [state connecting, connect]",
     "idle startSpeech: idle keep",
     "idle hangUp: closed [state closed, end]",
     "idle drain: closed [state closed, end]",
@@ -377,6 +408,8 @@ let sessionTables: [DialogMode: [String]] = [
     "waiting drain: closed [disconnect, state closed, end]",
   ],
   .duplex: [
+    "ended begin: connecting keep [state connecting, connect]",
+    "ended resume: connecting keep [state connecting, connect]",
     "idle hangUp: closed drop [state closed, end]",
     "idle drain: closed drop [state closed, end]",
     "connecting refused: closed drop [error auth, state closed, fail]",

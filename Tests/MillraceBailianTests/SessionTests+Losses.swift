@@ -168,7 +168,7 @@ extension SessionTests {
     session = try SessionScript.session(SessionScript.rules(.duplex), way)
     _ = session.handle(.command(.ask("one", images: [])), at: SessionScript.second)
     #expect(
-      session.handle(.command(.hangUp), at: SessionScript.second).map(SessionScript.word)
+      session.handle(.command(.hangUp()), at: SessionScript.second).map(SessionScript.word)
         == ["disconnect", "error request", "state closed", "end"])
   }
 }

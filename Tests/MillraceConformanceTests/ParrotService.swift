@@ -313,8 +313,8 @@ struct ParrotNode: Node {
 
   private mutating func note(_ event: DialogEvent) {
     switch event {
-    case .gate(.muted, let isOn): isMuted = isOn
-    case .gate(.uninterruptible, let isOn): isProtected = isOn
+    case .gate(.muted, let isOn, _): isMuted = isOn
+    case .gate(.uninterruptible, let isOn, _): isProtected = isOn
     default: break
     }
   }

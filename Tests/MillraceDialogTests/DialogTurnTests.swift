@@ -186,7 +186,7 @@ private let finished =
     "a service that caused the cancellation itself is not asked to stop",
     arguments: [
       #"{"event":"interrupted","by":"user"}"#, listening, #"{"event":"speechStarted"}"#,
-      #"{"event":"error","reaction":"continue"}"#,
+      #"{"event":"error","reaction":"continue","scope":"reply"}"#,
     ])
   func cancelledByService(event: String) throws {
     let bench = try bench()

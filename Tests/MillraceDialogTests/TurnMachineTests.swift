@@ -61,7 +61,7 @@ struct Turn {
     case .suspecting:
       turn(
         .start, .serviceListening, .serviceThinking, .replyStarted, .audible(reply: 1), .voiceStarted(ago: 0))
-    case .yielding: turn(.start, .serviceListening, .serviceThinking, .replyStarted, .interrupt)
+    case .yielding: turn(.start, .serviceListening, .serviceThinking, .replyStarted, .interrupt())
     case .reconnecting: turn(.start, .serviceListening, .reconnecting)
     case .closing: turn(.start, .serviceListening, .hangUp)
     case .closed: turn(.start, .serviceListening, .closed)
@@ -80,7 +80,8 @@ let everyInput: [TurnInput] = [
   .finished(reply: 1, samples: 480, milliseconds: 10),
   .cut(reply: 1, samples: 480, milliseconds: 10), .replyCancelled, .voiceStarted(ago: 0), .voiceEnded(ago: 0),
   .start,
-  .press, .release, .cancel, .interrupt, .ask, .hangUp, .tick,
+  .press, .release, .cancel, .interrupt(), .interrupt(isForced: true), .ask(), .ask(isForced: true), .hangUp,
+  .tick,
 ]
 
 /// What must hold after every input in every state.
@@ -126,7 +127,14 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
           "\(state) \(input): \(machine.state)\(words.isEmpty ? "" : " [\(words)]")")
       }
     }
-    let expected = turnTables[mode] ?? []
+    let rows = turnTables[mode] ?? []
+    // Without a gate `force` changes nothing but what the service is sent.
+    let expected =
+      rows
+      + rows.compactMap { row in
+        let forced = row.replacing("(isForced: false)", with: "(isForced: true)")
+        return forced == row ? nil : forced
+      }
     for line in lines where !expected.contains(line) { Issue.record("not in the table: \(line)") }
     for line in expected where !lines.contains(line) { Issue.record("no longer: \(line)") }
   }
@@ -143,7 +151,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
           let input = everyInput[dice.below(everyInput.count)]
           turn.now += Nanoseconds(dice.below(400)) * ms
           let actions = turn.machine.handle(input, at: turn.now).list
-          if input == .ask { questions = 1 }
+          if input == .ask() || input == .ask(isForced: true) { questions = 1 }
           if actions.contains(.passQuestion) || actions.contains(.dropQuestion) { questions = 0 }
           check(turn.machine, actions, now: turn.now)
         }
@@ -202,7 +210,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   func pressOverReply() {
     var turn = Turn.at(.responding, .pushToTalk)
     turn(.press)
-    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt])
+    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt()])
     turn(.cut(reply: 1, samples: 160, milliseconds: 10), .replyEnded(utterances: 1), .replyStarted)
     #expect(turn.taken() == [.heard(reply: 1, samples: 160, milliseconds: 10, isWhole: false)])
     #expect(turn.state == .yielding)
@@ -239,7 +247,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     #expect(turn.taken() == [])
     turn.pass(1 * ms)
     #expect(
-      turn.taken() == [.bargedIn(by: .voice, afterMilliseconds: 250), .cancelReplies, .resume, .interrupt])
+      turn.taken() == [.bargedIn(by: .voice, afterMilliseconds: 250), .cancelReplies, .resume, .interrupt()])
     #expect(turn.state == .yielding)
   }
 
@@ -304,7 +312,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
       #expect(turn.state == .hearing, "\(start)")
       let taken = turn.taken()
       #expect(taken.count { $0 == .cancelReplies } == 1, "\(start): \(taken)")
-      #expect(!taken.contains(.interrupt))
+      #expect(!taken.contains(.interrupt()))
       #expect(taken.contains(.resume) == (start == .suspecting))
     }
   }
@@ -312,8 +320,8 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   @Test("a question over a reply interrupts it, waits, and is sent once")
   func question() {
     var turn = Turn.at(.responding, .pushToTalk)
-    turn(.ask)
-    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt])
+    turn(.ask())
+    #expect(turn.taken() == [.bargedIn(by: .manual, afterMilliseconds: 0), .cancelReplies, .interrupt()])
     turn(.serviceListening)
     #expect(turn.taken() == [.passQuestion] && turn.state == .thinking)
     turn(.serviceListening)
@@ -336,7 +344,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   @Test("playback reports of a cancelled reply are recorded, and end nothing")
   func staleReports() {
     var turn = Turn.at(.responding, .duplex)
-    turn(.interrupt, .serviceListening, .speechStarted, .speechEnded, .replyStarted)
+    turn(.interrupt(), .serviceListening, .speechStarted, .speechEnded, .replyStarted)
     turn.machine.generation = 2
     turn.actions = []
     turn(.finished(reply: 1, samples: 9, milliseconds: 1), .replyEnded(utterances: 1))
@@ -348,7 +356,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
 
   @Test(
     "a reply that was already cancelled is not cancelled again together with the beginning of the next",
-    arguments: [TurnInput.serviceInterrupted, .speechStarted, .serviceListening, .failed, .interrupt])
+    arguments: [TurnInput.serviceInterrupted, .speechStarted, .serviceListening, .failed, .interrupt()])
   func cancelledOnce(input: TurnInput) {
     for state in [TurnState.responding, .draining] {
       for wasCancelled in [false, true] {
@@ -376,9 +384,11 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
         [TurnAction.timedOut(.connecting), .hangUp, .timedOut(.closing)]
       ),
       (.hearing, .listening, [.timedOut(.hearing)]),
-      (.thinking, .listening, [.timedOut(.thinking), .cancelReplies, .interrupt, .timedOut(.yielding)]),
-      (.responding, .listening, [.timedOut(.responding), .cancelReplies, .interrupt, .timedOut(.yielding)]),
-      (.draining, .listening, [.timedOut(.draining), .cancelReplies, .interrupt, .timedOut(.yielding)]),
+      (.thinking, .listening, [.timedOut(.thinking), .cancelReplies, .interrupt(), .timedOut(.yielding)]),
+      (
+        .responding, .listening, [.timedOut(.responding), .cancelReplies, .interrupt(), .timedOut(.yielding)]
+      ),
+      (.draining, .listening, [.timedOut(.draining), .cancelReplies, .interrupt(), .timedOut(.yielding)]),
       (.yielding, .listening, [.timedOut(.yielding)]),
       (.reconnecting, .closed, [.timedOut(.reconnecting), .hangUp, .timedOut(.closing)]),
       (.closing, .closed, [.timedOut(.closing)]),
@@ -411,7 +421,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
   @Test("a lost connection cancels the reply and drops what was pending; the trace shows the states")
   func trace() {
     var turn = Turn.at(.responding, .pushToTalk)
-    turn(.ask)
+    turn(.ask())
     turn.actions = []
     turn(.reconnecting)
     #expect(turn.taken() == [.dropQuestion])

@@ -91,8 +91,8 @@ struct ParrotSession: ServiceSession {
 
   private mutating func obey(_ command: DialogCommand, _ id: String?) -> [ServiceAction<ParrotRequest>] {
     switch command {
-    case .say(let text): return [.send(.say(text))]
-    case .ask(let text, _):
+    case .say(let text, _): return [.send(.say(text))]
+    case .ask(let text, _, _):
       question = id
       return [.send(.ask(text)), .answerLater]
     case .hangUp:

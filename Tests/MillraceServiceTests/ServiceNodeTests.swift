@@ -199,6 +199,21 @@ import Testing
     #expect(stage.wire.sent.isEmpty)
   }
 
+  @Test("a program's command that finds no room is answered as failed, or reported where it has no id")
+  func noRoom() throws {
+    let bench = try bench()
+    try ready(bench)
+    _ = bench.events()
+    // Longer than what is between the node and its connection, which has not run yet.
+    try bench.send(#"{"command":"update","values":"\#(String(repeating: "A", count: 400_000))"}"#)
+    try bench.send(#"{"command":"say","text":"a","id":"1"}"#)
+    try bench.send(#"{"command":"say","text":"b"}"#)
+    let events = bench.events()
+    #expect(events.filter { $0.name == "answer" }.compactMap { $0.string("id") } == ["1"])
+    #expect(events.filter { $0.name == "answer" }.compactMap { $0.bool("ok") } == [false])
+    #expect(events.count { $0.name == "error" } == 1)
+  }
+
   @Test("when the dialogue ends, what is not answered is answered no, before the end")
   func endAnswers() throws {
     let bench = try bench()

@@ -319,15 +319,6 @@ struct RTMPAddressTests {
     }
   }
 
-  @Test("bytes are reported in Base64 with padding")
-  func base64() {
-    for count in [0, 1, 2, 3, 4, 5, 6] {
-      let bytes = [UInt8](repeating: 77, count: count)
-      #expect(
-        String(decoding: Base64Text.encoded(bytes), as: UTF8.self) == Data(bytes).base64EncodedString())
-    }
-  }
-
   // MARK: Secrets
 
   /// Emits an address, then waits.

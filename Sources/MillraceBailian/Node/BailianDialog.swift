@@ -15,7 +15,8 @@ internal import MillraceService
 ///   the graph cancels is not delivered any further.
 /// - LocalRespondingStarted and Ended follow the playback reports at `control`; without a link there, delivered audio counts as heard.
 /// - When the service ends the dialogue or the graph drains, what has arrived of a reply is delivered completely before the node ends;
-///   `hangUp` cuts it off.
+///   `hangUp` cuts it off. With `"afterEnd":"wait"` the node then waits for `begin`, which starts a new dialogue, or resumes the one named by
+///   `values.dialog`.
 /// - Lost connections are reopened with a new task and the same dialogue. Invalid keys and refused parameters fail the node with a
 ///   message; no message contains a key or what anyone said.
 /// - Lane `external`; calls do not allocate. The rules are in `BailianSession`; `ServicePorts` does the rest.

@@ -38,6 +38,8 @@ public struct BailianSession: ServiceSession {
     case waiting
     /// Stop was sent.
     case stopping
+    /// The dialogue has ended; `begin` starts another.
+    case ended
     /// Closed for good.
     case closed
   }
@@ -65,6 +67,10 @@ public struct BailianSession: ServiceSession {
   /// The service rejected the key; waiting for a new one.
   private var expired: DialogError?
   private var hasStarted = false
+  /// `begin` arrived while the dialogue before was ending.
+  private var next: BailianBeginning?
+  /// The graph drains: no other dialogue follows.
+  private var isDraining = false
   private var isStrayReported = false
   private var policy: ReconnectPolicy
   private var phaseEnd: Nanoseconds?
@@ -123,7 +129,7 @@ public struct BailianSession: ServiceSession {
     case .lost(let error): lost(error)
     case .command(let command, let id):
       commandID = id
-      if phase != .closed && phase != .stopping { obey(command) }
+      take(command)
       commandID = nil
     case .audible: audible()
     case .finished: if rules.followsPlayback { played() }
@@ -131,7 +137,9 @@ public struct BailianSession: ServiceSession {
     case .replyCancelled: replyCancelled()
     case .audioEnded: audioEnded()
     case .voiceEnded: break
-    case .drain: if phase != .closed && phase != .stopping { drain() }
+    case .drain:
+      isDraining = true
+      if phase != .closed && phase != .stopping { drain() }
     }
     return actions
   }
@@ -143,7 +151,7 @@ public struct BailianSession: ServiceSession {
 
   private func isConnected(_ phase: Phase) -> Bool {
     switch phase {
-    case .idle, .connecting, .waiting, .closed: false
+    case .idle, .connecting, .waiting, .ended, .closed: false
     default: true
     }
   }
@@ -199,6 +207,20 @@ public struct BailianSession: ServiceSession {
     connect()
   }
 
+  /// Begins another dialogue. Of the one before only the microphone's state is kept.
+  private mutating func begin(_ beginning: BailianBeginning) {
+    dialog = beginning.dialog
+    reply = BailianReply()
+    speech = speech.atBeginning
+    video = BailianVideo()
+    video.isWanted = rules.live == .start
+    _ = commands.take()
+    updates = BailianUpdates()
+    isStrayReported = false
+    policy = rules.reconnect
+    start()
+  }
+
   private mutating func connect() {
     enter(.connecting)
     speech.hasListened = false
@@ -220,7 +242,7 @@ public struct BailianSession: ServiceSession {
 
   private mutating func lost(_ error: DialogError) {
     switch phase {
-    case .idle, .waiting, .closed: return
+    case .idle, .waiting, .ended, .closed: return
     case .stopping: finish(nil)
     default:
       let hasExpired = error.category == .auth && dialog != nil
@@ -272,7 +294,7 @@ public struct BailianSession: ServiceSession {
   /// Ends the dialogue at once, and cuts off the reply.
   private mutating func hangUp() {
     switch phase {
-    case .idle: finish(nil)
+    case .idle, .ended: finish(nil)
     case .connecting, .waiting:
       actions.append(.disconnect)
       finish(nil)
@@ -286,9 +308,17 @@ public struct BailianSession: ServiceSession {
 
   private mutating func finish(_ error: DialogError?) {
     discardQuestion("the dialogue has ended")
-    post(.state(.closed))
-    enter(.closed)
-    actions.append(.end(error))
+    if phase != .ended { post(.state(.closed)) }
+    guard rules.waitsAfterEnd && !isDraining && error == nil else {
+      enter(.closed)
+      return actions.append(.end(error))
+    }
+    enter(.ended)
+    expired = nil
+    if let next {
+      self.next = nil
+      begin(next)
+    }
   }
 
   private mutating func checkTime() {
@@ -593,23 +623,52 @@ public struct BailianSession: ServiceSession {
 
   // MARK: Commands
 
+  private mutating func take(_ command: DialogCommand) {
+    switch (phase, command) {
+    case (.closed, _): break
+    case (.ended, .begin), (.stopping, .begin): obey(command)
+    case (.stopping, _): break
+    case (.ended, .refreshAuth), (.ended, .mute): obey(command)
+    case (.ended, _): refuse("the dialogue has ended; send \"begin\" for another")
+    default: obey(command)
+    }
+  }
+
   private mutating func obey(_ command: DialogCommand) {
     switch command {
     case .startSpeech: startSpeech()
     case .stopSpeech: stopSpeech()
     case .cancelSpeech: cancelSpeech()
+    // No reply of this service is uninterruptible.
     case .interrupt: interrupt()
-    case .say(let text): ask(BailianRequest.Respond(.transcript, text))
-    case .ask(let text, let images): ask(BailianRequest.Respond(.prompt, text, images: images))
+    case .say(let text, _): ask(BailianRequest.Respond(.transcript, text))
+    case .ask(let text, let images, _): ask(BailianRequest.Respond(.prompt, text, images: images))
     case .update(let values): update(values)
-    case .mute(let track, let isOn):
-      if track == .audio { speech.isMuted = isOn } else { video.isMuted = isOn }
+    case .mute(.audio, let isOn, nil): speech.isMuted = isOn
+    case .mute(.video, let isOn, nil): video.isMuted = isOn
     case .refreshAuth(let token?): renew(token)
-    case .hangUp: hangUp()
+    case .hangUp(nil, _): hangUp()
+    case .begin(let values): begin(values)
     case .extra(let name, let payload): obey(name, payload)
     case .refreshAuth(nil): refuse("\"refreshAuth\" needs a \"token\": the node cannot fetch a key itself")
-    case .setRole: refuse("\"setRole\" is not supported by the service: there is one user, and no room")
+    case .setRole, .mute, .hangUp, .call, .answerCall, .publish, .subscribe, .data:
+      refuse("\"\(command.name)\" is not supported by the service: there is one user, no room and no call")
     }
+  }
+
+  /// Begins another dialogue now, or as soon as the one before has ended.
+  private mutating func begin(_ values: JSONValue?) {
+    guard rules.waitsAfterEnd, !isDraining else {
+      return refuse("\"begin\" needs a node with \"afterEnd\": \"wait\" in a graph that does not drain")
+    }
+    guard phase == .ended || phase == .stopping else {
+      return refuse("the dialogue has not ended; send \"hangUp\" before \"begin\"")
+    }
+    let beginning: BailianBeginning
+    do throws(JSONFormProblem) { beginning = try BailianBeginning(values) } catch {
+      return refuse("\"begin\": \(error)")
+    }
+    if phase == .ended { begin(beginning) } else { next = beginning }
   }
 
   /// Uses a key for the next connection; connects at once when the service had rejected the old one.

@@ -61,7 +61,7 @@ struct BailianSpeech: Sendable {
   func uplink(in phase: BailianSession.Phase, _ mode: DialogMode) -> VoiceUplink {
     let wanted: VoiceUplink
     switch phase {
-    case .stopping, .closed: return .drop
+    case .stopping, .ended, .closed: return .drop
     case .idle, .connecting, .starting, .waiting: return mode == .duplex || isWanted ? .keep : .drop
     case .listening, .talking, .thinking, .responding, .draining, .yielding:
       switch mode {
@@ -79,6 +79,32 @@ struct BailianSpeech: Sendable {
       }
     }
     return wanted == .send && isMuted ? .silence : wanted
+  }
+}
+
+extension BailianSpeech {
+  /// What remains of it for another dialogue: whether the microphone is muted, or has ended.
+  var atBeginning: BailianSpeech {
+    var result = BailianSpeech()
+    result.isMuted = isMuted
+    result.hasEnded = hasEnded
+    return result
+  }
+}
+
+/// What `begin` says about the next dialogue.
+struct BailianBeginning: Sendable {
+  /// The dialogue to resume; nil: a new one.
+  var dialog: String?
+
+  /// Reads the `values` of the command.
+  init(_ values: JSONValue?) throws(JSONFormProblem) {
+    guard let values else { return }
+    let form = JSONForm(values, at: "values")
+    for member in values.members ?? [] where member.name != "dialog" {
+      throw form.problem(member.name, "cannot be changed here; \"values\" may have \"dialog\"")
+    }
+    dialog = form["dialog"] == nil ? nil : try form.string("dialog")
   }
 }
 

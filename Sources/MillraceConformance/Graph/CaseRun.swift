@@ -189,7 +189,7 @@ final class CaseRun {
   /// Interrupts the replies of the graph, and the service's. The graph comes first where the node discards the rest by itself.
   func interrupt() async throws {
     if !traits.dropsStaleAudio {
-      try command(.interrupt)
+      try command(.interrupt())
       try await wait("interrupted") { $0.count("interrupted") >= 1 }
       return run.interrupt()
     }
@@ -199,7 +199,7 @@ final class CaseRun {
       let begun = stage.record.withLock { $0.audio.flatMap(\.replies).max() ?? 0 }
       stage.note(.action(.interrupted(upTo: begun, generation: generation)))
     }
-    try command(.interrupt)
+    try command(.interrupt())
   }
 
   func endInput() {
@@ -220,7 +220,7 @@ final class CaseRun {
   func drain(sessionEnds: Int = 1) async throws {
     stage.note(.action(.drained))
     if traits.eventOutputs.isEmpty {
-      if record.states.last != .closed { try command(.hangUp) }
+      if record.states.last != .closed { try command(.hangUp()) }
       try await wait("closed") { $0.states.last == .closed }
     }
     // The user and the service node each wait for the other's end.

@@ -96,7 +96,7 @@ extension ServiceRecord {
     var isMuted = false
     for entry in entries {
       switch entry {
-      case .event(.gate(.muted, let isOn)): isMuted = isOn
+      case .event(.gate(.muted, let isOn, _)): isMuted = isOn
       case .action(.spoke(let samples)) where !isMuted: count += samples
       default: break
       }

@@ -48,6 +48,11 @@ public enum ServiceInput<Message: Sendable & Hashable>: Sendable, Hashable {
   /// The connection was lost, or could not be opened.
   case lost(DialogError)
   /// A command of the program, the user or `dialog.turn`, and the `id` under which it is to be answered.
+  ///
+  /// A command the service has no equivalent for is refused. `begin` also comes while the session is ending, and then waits for the end: a
+  /// session that supports it posts the state `closed`, disconnects and does not return `end` where its dialogue has ended as intended; it
+  /// waits, refuses other commands, and on `begin` starts as on `start`, with `connecting`. What fails still ends with `end`, as does a
+  /// session that drains.
   case command(DialogCommand, id: String? = nil)
   /// The first sample of a reply was played.
   case audible

@@ -3,7 +3,7 @@
 /// It looks at the outermost object only and assumes valid JSON: on other bytes the result is arbitrary, but it never reads out of
 /// bounds. Names with escapes are not found. Every lookup takes linear time.
 struct EventPeek: ~Escapable {
-  private let bytes: Span<UInt8>
+  let bytes: Span<UInt8>
 
   @_lifetime(copy bytes)
   init(_ bytes: Span<UInt8>) { self.bytes = bytes }
@@ -32,6 +32,20 @@ struct EventPeek: ~Escapable {
   func isTrue(_ name: StaticString) -> Bool {
     guard let range = value(of: name) else { return false }
     return range.count == 4 && matches(range.lowerBound, "true")
+  }
+
+  /// True when the bytes of a value are exactly these.
+  func has(_ range: Range<Int>, _ text: StaticString) -> Bool {
+    range.count == text.utf8CodeUnitCount && matches(range.lowerBound, text)
+  }
+
+  /// The reply an event concerns.
+  func round() -> TurnRound {
+    guard let range = value(of: "round"), range.count >= 2, bytes[range.lowerBound] == UInt8(ascii: "\"")
+    else {
+      return .unknown
+    }
+    return TurnRound(bytes.extracting(range.lowerBound + 1..<range.upperBound - 1))
   }
 
   /// True when the member exists.
@@ -63,7 +77,7 @@ struct EventPeek: ~Escapable {
   }
 
   /// The bytes of the value of a member of the outermost object; a string includes its quotes.
-  private func value(of name: StaticString) -> Range<Int>? {
+  func value(of name: StaticString) -> Range<Int>? {
     var index = 0
     var depth = 0
     while index < bytes.count {

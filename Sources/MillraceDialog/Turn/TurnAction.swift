@@ -1,7 +1,9 @@
 /// What a turn machine asks for. Actions are carried out in order.
 public enum TurnAction: Sendable, Hashable {
   /// Commands to the service.
-  case startSpeech, stopSpeech, cancelSpeech, interrupt, hangUp
+  case startSpeech, stopSpeech, cancelSpeech, hangUp
+  /// The command that interrupts the reply; forced: even where the service does not allow it.
+  case interrupt(isForced: Bool = false)
   /// Send the waiting question to the service.
   case passQuestion
   /// Discard the waiting question: no service will answer it.
@@ -22,6 +24,16 @@ public enum TurnAction: Sendable, Hashable {
   case heard(reply: UInt32, samples: Int, milliseconds: Int, isWhole: Bool)
   /// The state timed out.
   case timedOut(TurnState)
+}
+
+/// Why a command of the user has no effect.
+public enum TurnRefusal: UInt8, Sendable, Hashable, CaseIterable {
+  /// The dialogue has ended.
+  case ended
+  /// The user speaks at any time: there is no button.
+  case noButton
+  /// The service does not allow this reply to be interrupted.
+  case uninterruptible
 }
 
 /// What caused a barge-in.
@@ -47,7 +59,7 @@ public enum BargeInSource: UInt8, Sendable, Hashable, CaseIterable {
 public struct TurnActions: Sendable {
   /// More than the longest list a step can produce: that of a timeout followed by that of an input.
   public static let limit = 16
-  private var actions = InlineArray<16, TurnAction>(repeating: .interrupt)
+  private var actions = InlineArray<16, TurnAction>(repeating: .hangUp)
   /// The number of actions, at most `limit`.
   public private(set) var count = 0
 

@@ -47,10 +47,10 @@ public enum TurnInput: Sendable, Hashable {
   case release
   /// Discard what was spoken.
   case cancel
-  /// Interrupt the reply.
-  case interrupt
-  /// A question or a text to speak waits to be sent.
-  case ask
+  /// Interrupt the reply; forced: even where the service does not allow it.
+  case interrupt(isForced: Bool = false)
+  /// A question or a text to speak waits to be sent; forced: a reply is interrupted for it even where the service does not allow it.
+  case ask(isForced: Bool = false)
   /// End the dialogue.
   case hangUp
 

@@ -18,6 +18,11 @@ public import MillraceCore
 /// applies the timeout. The machine has no clock and no thread, does not allocate, and parses nothing: `dialog.turn` is the node
 /// around it.
 ///
+/// - A reply that the service declares uninterruptible is interrupted by the button, a timeout or a command with `force`; those ask the
+///   service with `force` too. A voice and any other command leave it alone, and a question waits for its end.
+/// - An event about another reply than the one here, as its round shows, is ignored: it is late.
+/// - After `closed` a new dialogue may follow: the service's state `connecting` begins it, and nothing of the old one is left.
+///
 /// It does *not* look at audio, does not decide when the user has finished a sentence (the service does), and does not repeat what
 /// was lost with a connection.
 public struct TurnMachine: Sendable {
@@ -49,6 +54,9 @@ public struct TurnMachine: Sendable {
   private var owesInterrupt = false
   /// The reply before `yielding` was cut off: what still arrives of it is ignored.
   private var isCut = false
+  private var rounds = ReplyRounds()
+  /// The round of the input being handled.
+  private var inputRound = TurnRound.unknown
   private var progress = ReplyProgress()
   private var bargeIn = PossibleBargeIn()
   private var actions = TurnActions()
@@ -61,9 +69,16 @@ public struct TurnMachine: Sendable {
   /// The latest 32 changes of state, oldest first. Allocates: for programs and tests.
   public var trace: [TurnChange] { changes.list }
 
-  /// Handles an input and returns the actions it causes. Time must not run backwards.
-  public mutating func handle(_ input: TurnInput, at time: Nanoseconds) -> TurnActions {
+  /// Handles an input and returns the actions it causes.
+  /// - Parameters:
+  ///   - input: what happened.
+  ///   - round: the reply an event of the service concerns.
+  ///   - time: when; must not run backwards.
+  public mutating func handle(
+    _ input: TurnInput, round: TurnRound = .unknown, at time: Nanoseconds
+  ) -> TurnActions {
     actions.clear()
+    inputRound = round
     now = max(now, time)
     if let deadline, now >= deadline { timeOut() }
     switch input {
@@ -85,7 +100,30 @@ public struct TurnMachine: Sendable {
     return actions
   }
 
+  /// Why a command of the user would have no effect now; nil: it is carried out, or waits for its turn.
+  public func refusal(of input: TurnInput) -> TurnRefusal? {
+    switch input {
+    case .press, .release, .cancel, .interrupt, .hangUp:
+      if state == .closing || state == .closed { return .ended }
+    default: return nil
+    }
+    switch input {
+    case .press, .release: return rules.mode == .duplex ? .noButton : nil
+    case .interrupt(isForced: false): return isUninterruptible && hasReply ? .uninterruptible : nil
+    default: return nil
+    }
+  }
+
+  /// The service is answering: there is something to interrupt.
+  private var hasReply: Bool {
+    switch state {
+    case .thinking, .responding, .draining, .suspecting: true
+    default: false
+    }
+  }
+
   private mutating func dispatch(_ input: TurnInput) {
+    if isLate(input) || refusal(of: input) == .uninterruptible { return }
     noteServiceState(input)
     // The button was released before the service listened.
     if (input == .release || input == .cancel) && pending == .speech { pending = .nothing }
@@ -100,6 +138,14 @@ public struct TurnMachine: Sendable {
     case .suspecting: whenSuspecting(input)
     case .yielding: whenYielding(input)
     case .closing, .closed: whenOver(input)
+    }
+  }
+
+  /// True for an event about another reply than the one here. In `yielding` every event may be the service's answer to an interruption.
+  private func isLate(_ input: TurnInput) -> Bool {
+    switch input {
+    case .replyEnded, .serviceInterrupted, .failed: state != .yielding && rounds.isStale(inputRound)
+    default: false
     }
   }
 
@@ -203,12 +249,13 @@ public struct TurnMachine: Sendable {
       // In push-to-talk it arrives late, for speech that has already ended.
       guard rules.mode != .pushToTalk else { return }
       cancelReply()
+      dropPending()
       enter(.hearing)
     case .replyEnded(let utterances): endReply(utterances)
     case .press:
       if rules.mode != .duplex { interruptReply(.manual, pending: .speech) }
-    case .ask: interruptReply(.manual, pending: .question)
-    case .interrupt: interruptReply(.manual, pending: .nothing)
+    case .ask(let isForced): ask(isForced: isForced)
+    case .interrupt(let isForced): interruptReply(.manual, pending: .nothing, isForced: isForced)
     case .serviceInterrupted, .failed:
       cancelReply()
       yield(isCut: true)
@@ -223,6 +270,7 @@ public struct TurnMachine: Sendable {
       if state == .responding { endReply(utterances) }
     case .replyStarted, .serviceResponding:
       // The next reply begins while this one is still playing: for the listener they are one.
+      if input == .replyStarted { rounds.announce(inputRound, isNext: state == .draining) }
       if state == .draining {
         progress.join()
         enter(.responding)
@@ -239,8 +287,8 @@ public struct TurnMachine: Sendable {
     case .voiceStarted(let ago): suspect(ago)
     case .press:
       if rules.mode != .duplex { interruptReply(.manual, pending: .speech) }
-    case .ask: interruptReply(.manual, pending: .question)
-    case .interrupt: interruptReply(.manual, pending: .nothing)
+    case .ask(let isForced): ask(isForced: isForced)
+    case .interrupt(let isForced): interruptReply(.manual, pending: .nothing, isForced: isForced)
     default: break
     }
   }
@@ -259,6 +307,9 @@ public struct TurnMachine: Sendable {
       bargeIn.interruptedState = .draining
       if isReplyComplete { resumeReply() }
     case .replyStarted, .serviceResponding:
+      if input == .replyStarted {
+        rounds.announce(inputRound, isNext: bargeIn.interruptedState == .draining)
+      }
       if bargeIn.interruptedState == .draining { progress.join() }
       bargeIn.interruptedState = .responding
     default: whenReplying(input)
@@ -299,6 +350,7 @@ public struct TurnMachine: Sendable {
   private mutating func beginReply() {
     if state != .thinking { replyGeneration = generation }
     progress.begin()
+    rounds.begin(inputRound)
     enter(.responding)
   }
 
@@ -306,7 +358,10 @@ public struct TurnMachine: Sendable {
 
   /// The reply has arrived completely.
   private mutating func endReply(_ utterances: Int) {
-    if state == .thinking { progress.begin() }
+    if state == .thinking {
+      progress.begin()
+      rounds.begin(inputRound)
+    }
     progress.replyEnded(utterances: utterances)
     if isReplyComplete { yield(isCut: false) } else { enter(.draining) }
   }
@@ -349,17 +404,30 @@ public struct TurnMachine: Sendable {
     bargeIn.end()
   }
 
-  /// Interrupts the reply from this side; without a source after a timeout.
-  private mutating func interruptReply(_ source: BargeInSource?, pending next: Pending) {
+  /// Interrupts the reply from this side; without a source after a timeout. The service is asked with `force` where it would refuse
+  /// otherwise, since the reply has ended here.
+  private mutating func interruptReply(
+    _ source: BargeInSource?, pending next: Pending, isForced: Bool = false
+  ) {
     if let source, state != .thinking { actions.add(.bargedIn(by: source, afterMilliseconds: voiceTime)) }
     cancelReply()
-    actions.add(.interrupt)
+    actions.add(.interrupt(isForced: isForced || isUninterruptible))
     serviceListens = false
     if next != .nothing {
-      dropPending()
+      // A newer question has already taken the place of an older one.
+      if next != pending { dropPending() }
       pending = next
     }
     yield(isCut: true)
+  }
+
+  /// A question over a reply interrupts it, or waits for its end where it must not be interrupted.
+  private mutating func ask(isForced: Bool) {
+    guard isUninterruptible && !isForced else {
+      return interruptReply(.manual, pending: .question, isForced: isForced)
+    }
+    if pending != .question { dropPending() }
+    pending = .question
   }
 
   /// Another node has cancelled the reply. If the service caused it, its event follows; otherwise the service has to be interrupted.
@@ -380,7 +448,9 @@ public struct TurnMachine: Sendable {
     switch next {
     case .listening: takeFloor()
     case .yielding: yield(isCut: true)
-    default: enter(next)
+    default:
+      dropPending()
+      enter(next)
     }
   }
 
@@ -461,6 +531,15 @@ public struct TurnMachine: Sendable {
     }
     state = next
     owesInterrupt = false
+    switch next {
+    case .responding, .draining, .suspecting: break
+    default: rounds.end()
+    }
+    if next == .closed {
+      // A new dialogue may follow.
+      isUninterruptible = false
+      isMuted = false
+    }
     deadline = rules.timeout(of: next).map { now &+ $0 }
     if next == .thinking { replyGeneration = generation }
   }
@@ -468,7 +547,7 @@ public struct TurnMachine: Sendable {
   private mutating func timeOut() {
     guard state != .suspecting else { return decideBargeIn() }
     guard !owesInterrupt else {
-      actions.add(.interrupt)
+      actions.add(.interrupt(isForced: isUninterruptible))
       return enter(.yielding)
     }
     actions.add(.timedOut(state))

@@ -63,7 +63,7 @@ enum TurnMessages {
   enum Command {
     case input(TurnInput)
     /// A question or a text to speak, which waits for its turn.
-    case question
+    case question(isForced: Bool)
     /// Does not concern turns: passed straight on to the service.
     case other
   }
@@ -74,9 +74,12 @@ enum TurnMessages {
     if text.has("command", "startSpeech") { return .input(.press) }
     if text.has("command", "stopSpeech") { return .input(.release) }
     if text.has("command", "cancelSpeech") { return .input(.cancel) }
-    if text.has("command", "interrupt") { return .input(.interrupt) }
-    if text.has("command", "hangUp") { return .input(.hangUp) }
-    if text.has("command", "ask") || text.has("command", "say") { return .question }
+    if text.has("command", "interrupt") { return .input(.interrupt(isForced: text.isTrue("force"))) }
+    // The end of one call is not the end of the dialogue.
+    if text.has("command", "hangUp") { return text.contains("call") ? .other : .input(.hangUp) }
+    if text.has("command", "ask") || text.has("command", "say") {
+      return .question(isForced: text.isTrue("force"))
+    }
     return .other
   }
 }

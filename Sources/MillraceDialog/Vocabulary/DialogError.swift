@@ -51,7 +51,7 @@ public struct DialogError: Error, Sendable, Hashable {
     case ended
   }
 
-  /// The vendor: `bailian`, `ivh`, `tuya`, `artc`, `nim`, or `websocket` for a connection without a vendor.
+  /// The vendor: `bailian`, `ivh`, `tuya`, `artc`, `nim`, `websocket` for a connection without a vendor, or `dialog` for `dialog.turn`.
   public var vendor: String
   /// The vendor's code, if there is one.
   public var code: Int?
@@ -65,13 +65,15 @@ public struct DialogError: Error, Sendable, Hashable {
   public var scope: Scope
   /// The vendor's second code, where one does not say everything: a status within a code, or a code that is a word.
   public var detail: String?
+  /// The vendor's id of the turn or reply it concerns.
+  public var round: String?
   /// The message, in lower case.
   public var text: String
 
   /// Creates an error. The text must contain nothing the user said.
   public init(
     vendor: String, code: Int? = nil, name: String? = nil, category: Category, reaction: Reaction,
-    scope: Scope = .connection, detail: String? = nil, text: String
+    scope: Scope = .connection, detail: String? = nil, round: String? = nil, text: String
   ) {
     self.vendor = vendor
     self.code = code
@@ -80,6 +82,7 @@ public struct DialogError: Error, Sendable, Hashable {
     self.reaction = reaction
     self.scope = scope
     self.detail = detail
+    self.round = round
     self.text = text
   }
 }
@@ -123,7 +126,7 @@ extension DialogError {
       "vendor": .string(vendor), "code": code.map { .integer($0) }, "name": name.map { .string($0) },
       "category": .string(category.rawValue), "reaction": .string(reaction.name),
       "afterMs": wait.map { .integer($0) }, "scope": .string(scope.rawValue),
-      "detail": detail.map { .string($0) }, "text": .string(text),
+      "detail": detail.map { .string($0) }, "round": round.map { .string($0) }, "text": .string(text),
     ]
   }
 
@@ -136,6 +139,7 @@ extension DialogError {
     category = try form.word("category")
     scope = json["scope"] == nil ? .connection : try form.word("scope")
     detail = json["detail"]?.string
+    round = json["round"]?.string
     text = try form.string("text")
     switch try form.string("reaction") {
     case "continue": reaction = .continue

@@ -12,29 +12,52 @@ extension DialogEvent {
     case .connected, .speechStarted, .speechEnded, .authExpired: .object([])
     case .conversationStarted(let id): ["id": .string(id)]
     case .state(let state): ["state": .string(state.rawValue)]
-    case .transcript(let text, let isFinal): ["text": .string(text), "final": .bool(isFinal)]
+    case .transcript(let text, let isFinal, let round):
+      .object([
+        "text": .string(text), "final": .bool(isFinal), "round": round.map { .string($0) },
+      ])
     case .reply(let reply): reply.json
     case .replyStarted(let round): .object(["round": round.map { .string($0) }])
     case .replyEnded(let round, let utterances):
       .object(["round": round.map { .string($0) }, "utterances": .integer(utterances)])
-    case .interrupted(let source): ["by": .string(source.rawValue)]
-    case .command(let name, let payload), .extra(let name, let payload):
-      ["name": .string(name), "payload": payload]
+    case .interrupted(let source, let round):
+      .object(["by": .string(source.rawValue), "round": round.map { .string($0) }])
+    case .command(let name, let payload, let round):
+      .object(["name": .string(name), "payload": payload, "round": round.map { .string($0) }])
     case .media(let media): media.json
-    case .emotion(let steps): ["steps": .array(steps.map(\.json))]
-    case .gate(let gate, let isOn): ["gate": .string(gate.rawValue), "on": .bool(isOn)]
+    case .emotion(let steps, let round):
+      .object(["steps": .array(steps.map(\.json)), "round": round.map { .string($0) }])
+    case .gate(let gate, let isOn, let round):
+      .object([
+        "gate": .string(gate.rawValue), "on": .bool(isOn), "round": round.map { .string($0) },
+      ])
+    default: rareDetails
+    }
+  }
+
+  private var rareDetails: JSONValue {
+    switch self {
     case .usage(let usage): ["usage": usage]
     case .latency(let name, let time): ["name": .string(name), "ms": .double(time)]
     case .authWillExpire(let time): .object(["ms": time.map { .integer($0) }])
     case .kicked(let reason, let text): ["reason": .string(reason.rawValue), "text": .string(text)]
     case .peer(let peer): peer.json
-    case .netQuality(let index, let grade, let peer):
-      .object([
-        "index": .double(index), "grade": .string(grade.rawValue), "peer": peer.map { .string($0) },
-      ])
+    case .netQuality(let quality): quality.json
     case .error(let error): .object(error.members)
+    case .extra(let name, let payload): ["name": .string(name), "payload": payload]
     case .unknown(let raw): ["raw": raw]
     case .answer(let answer): answer.json
+    case .call(let call): call.json
+    case .role(let role): ["role": .string(role)]
+    case .track(let track, let change):
+      ["track": .string(track.rawValue), "change": .string(change.rawValue)]
+    case .level(let level): level.json
+    case .speaking(let peers): ["peers": .array(peers.map(\.json))]
+    case .device(let device): device.json
+    case .progress(let progress): progress.json
+    case .data(let data): data.json
+    // Those of `details`.
+    default: .object([])
     }
   }
 
@@ -66,16 +89,20 @@ extension DialogEvent {
     case "speechStarted": self = .speechStarted
     case "speechEnded": self = .speechEnded
     case "transcript":
-      self = .transcript(text: try form.string("text"), isFinal: try form.bool("final"))
+      self = .transcript(
+        text: try form.string("text"), isFinal: try form.bool("final"), round: json["round"]?.string)
     case "reply": self = .reply(try DialogReply(form))
     case "replyStarted": self = .replyStarted(round: json["round"]?.string)
     case "replyEnded":
       self = .replyEnded(round: json["round"]?.string, utterances: try form.integer("utterances"))
-    case "interrupted": self = .interrupted(by: try form.word("by"))
-    case "command": self = .command(name: try form.string("name"), payload: json["payload"] ?? .null)
+    case "interrupted": self = .interrupted(by: try form.word("by"), round: json["round"]?.string)
+    case "command":
+      self = .command(
+        name: try form.string("name"), payload: json["payload"] ?? .null, round: json["round"]?.string)
     case "media": self = .media(try DialogMedia(form))
-    case "emotion": self = .emotion(try DialogEmotion.steps(form))
-    case "gate": self = .gate(try form.word("gate"), isOn: try form.bool("on"))
+    case "emotion": self = .emotion(try DialogEmotion.steps(form), round: json["round"]?.string)
+    case "gate":
+      self = .gate(try form.word("gate"), isOn: try form.bool("on"), round: json["round"]?.string)
     default: self = try Self.rare(form)
     }
   }
@@ -90,83 +117,26 @@ extension DialogEvent {
     case "authExpired": return .authExpired
     case "kicked": return .kicked(try form.word("reason"), text: json["text"]?.string ?? "")
     case "peer": return .peer(try DialogPeer(form))
-    case "netQuality":
-      return .netQuality(
-        index: try form.number("index"), grade: try form.word("grade"), peer: json["peer"]?.string)
+    case "netQuality": return .netQuality(try DialogNetQuality(form))
     case "error": return .error(try DialogError(form))
     case "extra": return .extra(name: try form.string("name"), payload: json["payload"] ?? .null)
     case "unknown": return .unknown(json["raw"] ?? .null)
     case "answer": return .answer(try DialogAnswer(form))
+    default: return try inRoom(form)
+    }
+  }
+
+  private static func inRoom(_ form: JSONForm) throws(JSONFormProblem) -> DialogEvent {
+    switch form.path {
+    case "call": return .call(try DialogCall(form))
+    case "role": return .role(try form.string("role"))
+    case "track": return .track(try form.word("track"), try form.word("change"))
+    case "level": return .level(try DialogLevel(form))
+    case "speaking": return .speaking(try DialogLevel.list(form))
+    case "device": return .device(try DialogDevice(form))
+    case "progress": return .progress(try DialogProgress(form))
+    case "data": return .data(try DialogData(form))
     default: throw JSONFormProblem("event", "has the unknown value \"\(form.path)\"")
     }
-  }
-}
-
-extension DialogReply {
-  var json: JSONValue {
-    .object([
-      "text": .string(text), "spoken": spoken.map { .string($0) }, "final": .bool(isFinal),
-      "mode": .string(mode.rawValue), "round": round.map { .string($0) },
-    ])
-  }
-
-  init(_ form: JSONForm) throws(JSONFormProblem) {
-    self.init(
-      text: try form.string("text"), spoken: form.json["spoken"]?.string, isFinal: try form.bool("final"),
-      mode: try form.word("mode"), round: form.json["round"]?.string)
-  }
-}
-
-extension DialogMedia {
-  var json: JSONValue {
-    .object([
-      "kind": .string(kind.rawValue), "url": url.map { .string($0) }, "title": title.map { .string($0) },
-      "text": text.map { .string($0) },
-      "options": options.isEmpty ? nil : .array(options.map { .string($0) }), "detail": detail,
-    ])
-  }
-
-  init(_ form: JSONForm) throws(JSONFormProblem) {
-    let json = form.json
-    self.init(
-      try form.word("kind"), url: json["url"]?.string, title: json["title"]?.string,
-      text: json["text"]?.string,
-      options: json["options"]?.array?.compactMap(\.string) ?? [], detail: json["detail"])
-  }
-}
-
-extension DialogEmotion {
-  var json: JSONValue {
-    .object([
-      "name": .string(name), "startMs": .integer(startMilliseconds),
-      "endMs": endMilliseconds.map { .integer($0) },
-    ])
-  }
-
-  static func steps(_ form: JSONForm) throws(JSONFormProblem) -> [DialogEmotion] {
-    var result: [DialogEmotion] = []
-    for step in try form.array("steps") {
-      result.append(
-        DialogEmotion(
-          try step.string("name"), startMilliseconds: try step.integer("startMs"),
-          endMilliseconds: step.json["endMs"]?.integer))
-    }
-    return result
-  }
-}
-
-extension DialogPeer {
-  var json: JSONValue {
-    .object([
-      "id": .string(id), "change": .string(change.rawValue), "audio": sendsAudio.map { .bool($0) },
-      "video": sendsVideo.map { .bool($0) }, "reason": reason.map { .string($0) },
-    ])
-  }
-
-  init(_ form: JSONForm) throws(JSONFormProblem) {
-    let json = form.json
-    self.init(
-      try form.string("id"), try form.word("change"), sendsAudio: json["audio"]?.bool,
-      sendsVideo: json["video"]?.bool, reason: json["reason"]?.string)
   }
 }

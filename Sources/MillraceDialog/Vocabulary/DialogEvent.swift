@@ -1,9 +1,10 @@
 public import MillraceJSON
 
-/// An event of a dialogue, in a form that is the same for every service. `Documentation/dialog.md` lists each vendor's messages beside
-/// them.
+/// An event of a dialogue, a call or a room, in a form that is the same for every service. `Documentation/dialog.md` lists each vendor's
+/// messages beside them.
 ///
-/// No message is lost: a known one without a common form is `extra` under the vendor's name, and an unknown one is `unknown`.
+/// No message is lost: a known one without a common form is `extra` under the vendor's name, and an unknown one is `unknown`. A `round` is
+/// the vendor's id of the turn or reply that an event belongs to; nil where the vendor does not say.
 public enum DialogEvent: Sendable, Hashable {
   /// The connection, the login and everything else before a dialogue are complete.
   case connected
@@ -16,7 +17,7 @@ public enum DialogEvent: Sendable, Hashable {
   /// The service detected that the user stopped speaking.
   case speechEnded
   /// What the user said so far; replaces the transcript before. Final when it will not change.
-  case transcript(text: String, isFinal: Bool)
+  case transcript(text: String, isFinal: Bool, round: String? = nil)
   /// Reply text.
   case reply(DialogReply)
   /// The audio of a reply begins to arrive.
@@ -24,15 +25,15 @@ public enum DialogEvent: Sendable, Hashable {
   /// A reply has arrived completely, with this many utterances of audio, possibly 0. It may still be playing.
   case replyEnded(round: String?, utterances: Int)
   /// A reply was interrupted.
-  case interrupted(by: InterruptionSource)
+  case interrupted(by: InterruptionSource, round: String? = nil)
   /// The service asks this side for an action.
-  case command(name: String, payload: JSONValue)
+  case command(name: String, payload: JSONValue, round: String? = nil)
   /// Something to display.
   case media(DialogMedia)
   /// Emotions to show during a reply.
-  case emotion([DialogEmotion])
+  case emotion([DialogEmotion], round: String? = nil)
   /// A gate opens or closes.
-  case gate(DialogGate, isOn: Bool)
+  case gate(DialogGate, isOn: Bool, round: String? = nil)
   /// Resources used: tokens, characters, seconds, under the vendor's names.
   case usage(JSONValue)
   /// A time measured by the service or the node.
@@ -45,8 +46,8 @@ public enum DialogEvent: Sendable, Hashable {
   case kicked(KickReason, text: String)
   /// Another participant in the room or at the other end.
   case peer(DialogPeer)
-  /// Network quality, from 0 (best) upwards; of a peer, or (nil) of this client.
-  case netQuality(index: Double, grade: NetGrade, peer: String?)
+  /// Network quality, of this client or of a peer.
+  case netQuality(DialogNetQuality)
   /// An error.
   case error(DialogError)
   /// A known message without a common form, under the vendor's name.
@@ -55,96 +56,29 @@ public enum DialogEvent: Sendable, Hashable {
   case unknown(JSONValue)
   /// What came of a command that had an `id`.
   case answer(DialogAnswer)
-}
-
-/// Part of the text of a reply.
-public struct DialogReply: Sendable, Hashable {
-  /// How it combines with the text before it in the same round.
-  public enum Mode: String, Sendable, Hashable, CaseIterable {
-    /// Appended to it.
-    case append
-    /// Replaces it.
-    case replace
-  }
-
-  /// The text to display.
-  public var text: String
-  /// The text that is spoken, where it differs.
-  public var spoken: String?
-  /// True: the text will not change.
-  public var isFinal: Bool
-  /// How it combines with the text before it.
-  public var mode: Mode
-  /// The vendor's id of the reply; groups its parts.
-  public var round: String?
-
-  /// Creates a part of a reply.
-  public init(text: String, spoken: String? = nil, isFinal: Bool, mode: Mode, round: String? = nil) {
-    self.text = text
-    self.spoken = spoken
-    self.isFinal = isFinal
-    self.mode = mode
-    self.round = round
-  }
-}
-
-/// Something to display during a reply.
-public struct DialogMedia: Sendable, Hashable {
-  /// The kind of content.
-  public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// An image, a video, a window with text, a choice, suggested questions.
-    case image, video, popup, options, suggestions
-  }
-
-  /// The kind of content.
-  public var kind: Kind
-  /// The URL of an image or video.
-  public var url: String?
-  /// A title.
-  public var title: String?
-  /// The text to display.
-  public var text: String?
-  /// The choices or suggested questions.
-  public var options: [String]
-  /// The vendor's message, for what the members above do not cover (a style, a button label).
-  public var detail: JSONValue?
-
-  /// Creates content to display.
-  public init(
-    _ kind: Kind, url: String? = nil, title: String? = nil, text: String? = nil, options: [String] = [],
-    detail: JSONValue? = nil
-  ) {
-    self.kind = kind
-    self.url = url
-    self.title = title
-    self.text = text
-    self.options = options
-    self.detail = detail
-  }
-}
-
-/// An emotion, shown from one time of a reply to another.
-public struct DialogEmotion: Sendable, Hashable {
-  /// The vendor's name of the emotion.
-  public var name: String
-  /// From the reply's first sample.
-  public var startMilliseconds: Int
-  /// Nil: to the end.
-  public var endMilliseconds: Int?
-
-  /// Creates an emotion; times in milliseconds.
-  public init(_ name: String, startMilliseconds: Int, endMilliseconds: Int? = nil) {
-    self.name = name
-    self.startMilliseconds = startMilliseconds
-    self.endMilliseconds = endMilliseconds
-  }
+  /// Something happened to a call.
+  case call(DialogCall)
+  /// This client has another role in the room from now on: `speaker`, `viewer`, or a vendor's name.
+  case role(String)
+  /// Something happened to a track of this client.
+  case track(DialogTrack, DialogTrackChange)
+  /// How loud this client or a peer is.
+  case level(DialogLevel)
+  /// Who speaks now, completely; empty: nobody.
+  case speaking([DialogLevel])
+  /// Something happened to a device of this machine.
+  case device(DialogDevice)
+  /// How far a long operation is.
+  case progress(DialogProgress)
+  /// A message of a participant, beside audio and video.
+  case data(DialogData)
 }
 
 /// What a service may temporarily block.
 public enum DialogGate: String, Sendable, Hashable, CaseIterable {
   /// The microphone: its audio is not to be sent.
   case muted
-  /// Barge-in: a voice must not interrupt the reply.
+  /// Barge-in: neither a voice nor a command without `force` may interrupt the reply.
   case uninterruptible
 }
 
@@ -158,43 +92,4 @@ public enum KickReason: String, Sendable, Hashable, CaseIterable {
   case ended
   /// Any other reason.
   case other
-}
-
-/// Another participant in the room.
-public struct DialogPeer: Sendable, Hashable {
-  /// What changed.
-  public enum Change: String, Sendable, Hashable, CaseIterable {
-    /// Joined or left.
-    case joined, left
-    /// What the participant sends: see `sendsAudio` and `sendsVideo`.
-    case tracks
-  }
-
-  /// The vendor's id of the participant.
-  public var id: String
-  /// What changed.
-  public var change: Change
-  /// True: sends audio; nil: unknown.
-  public var sendsAudio: Bool?
-  /// True: sends video; nil: unknown.
-  public var sendsVideo: Bool?
-  /// Why the participant left, in the vendor's words.
-  public var reason: String?
-
-  /// Creates a change of a participant.
-  public init(
-    _ id: String, _ change: Change, sendsAudio: Bool? = nil, sendsVideo: Bool? = nil, reason: String? = nil
-  ) {
-    self.id = id
-    self.change = change
-    self.sendsAudio = sendsAudio
-    self.sendsVideo = sendsVideo
-    self.reason = reason
-  }
-}
-
-/// Network quality.
-public enum NetGrade: String, Sendable, Hashable, CaseIterable {
-  /// From best to worst; the vendors' scales are mapped to these.
-  case excellent, good, poor, veryPoor
 }

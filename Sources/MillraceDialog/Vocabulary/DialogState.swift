@@ -2,7 +2,7 @@
 public enum DialogState: String, Sendable, Hashable, CaseIterable {
   /// Not started.
   case idle
-  /// Opening a connection, logging in, or joining a room.
+  /// Opening a connection, logging in, joining a room, or calling: a call that rings is `connecting`.
   case connecting
   /// The service listens to the user. A reply that is still playing here has ended for the service.
   ///
@@ -14,7 +14,7 @@ public enum DialogState: String, Sendable, Hashable, CaseIterable {
   case responding
   /// The connection is lost and is being reopened; the dialogue continues afterwards.
   case reconnecting
-  /// Closed for good.
+  /// Closed. A node that lives on (`"afterEnd":"wait"`) is `connecting` next, on the command `begin`.
   case closed
 }
 

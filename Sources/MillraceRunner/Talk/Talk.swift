@@ -153,7 +153,7 @@ final class Talk {
     case .press: if nodes.mode == .duplex { explainDuplex() } else { send(.startSpeech) }
     case .release: if nodes.mode == .duplex { explainDuplex() } else { send(.stopSpeech) }
     case .tap: if nodes.mode == .tapToTalk { send(.startSpeech) }
-    case .interrupt: send(.interrupt)
+    case .interrupt: send(.interrupt())
     case .leave: leave()
     case .help: add(.note(TalkRequest.helpText))
     case .wait: add(.note("/wait works only in scripts"))
@@ -163,7 +163,7 @@ final class Talk {
   /// Ends the session when the user quits by a key, a line or a signal. Sends `hangUp` once, so that the run does not wait for a service
   /// that cannot be reached.
   func leave() {
-    if !isLeaving { send(.hangUp) }
+    if !isLeaving { send(.hangUp()) }
     isLeaving = true
   }
 

@@ -66,14 +66,15 @@ struct TalkModel {
     switch event {
     case .conversationStarted: add(.note("the dialogue has started"))
     case .state(let state): update(state)
-    case .transcript(let text, let isFinal): update(transcript: Self.shown(text), isFinal)
+    case .transcript(let text, let isFinal, _): update(transcript: Self.shown(text), isFinal)
     case .reply(let reply): update(reply)
     case .interrupted: finishReply(isInterrupted: true)
-    case .command(let name, _): noteCommand(Self.shown(name))
+    case .command(let name, _, _): noteCommand(Self.shown(name))
     case .media(let media):
-      let parts = [media.title, media.text, media.url].compactMap { $0 } + media.options
+      let parts = [media.title, media.text, media.name, media.url].compactMap { $0 } + media.options
       add(.note("\(media.kind.rawValue): \(Self.shown(parts.joined(separator: " · ")))"))
-    case .gate(let gate, let isOn): add(.note("the service is \(isOn ? "" : "no longer ")\(gate.rawValue)"))
+    case .gate(let gate, let isOn, _):
+      add(.note("the service is \(isOn ? "" : "no longer ")\(gate.rawValue)"))
     case .authWillExpire: add(.note("the key will expire soon"))
     case .authExpired: add(.problem("the key has expired"))
     case .kicked(let reason, let text):
@@ -81,7 +82,9 @@ struct TalkModel {
     case .error(let error): add(problem(error))
     case .answer(let answer): if case .failed(let error) = answer.result { add(problem(error)) }
     case .connected, .speechStarted, .speechEnded, .replyStarted, .replyEnded, .emotion, .usage, .latency,
-      .peer, .netQuality, .extra, .unknown:
+      .peer, .netQuality, .extra, .unknown, .answer, .call, .role, .track, .level, .speaking, .device,
+      .progress,
+      .data:
       break
     }
   }
@@ -143,6 +146,7 @@ struct TalkModel {
       }
     case "falseInterruption": add(.note("false barge-in: the reply continues"))
     case "timedOut": add(.problem("timed out while \(Self.shown(value["wait"]?.string ?? ""))"))
+    case "commandRefused": add(.problem("no effect: \(Self.shown(value["text"]?.string ?? ""))"))
     case "questionDropped":
       add(.problem("a question was discarded: it was replaced by another, or the service is not connected"))
     default: break

@@ -4,7 +4,8 @@ import MillraceJSON
 /// Feeds arbitrary bytes to the JSON parser, and the values that parse to the readers of events, commands and playback reports.
 ///
 /// None may crash. An error must have a text and an offset inside the input. A value, an event or a command must survive a round trip.
-/// Numbers must be finite. `EventPeek` must agree with the parser.
+/// Numbers must be finite. `EventPeek` must agree with the parser, also on the id of a command: otherwise a command would be answered twice,
+/// or never.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDialog(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: start, count: count))
@@ -15,6 +16,7 @@ public func fuzzDialog(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     if try JSONValue(parsing: written) != value { fatalError("reads back differently: \(value)") }
     checkNumbers(in: value, depth: 1)
     checkPeek(at: written, of: value)
+    checkID(at: written, of: value)
     checkEvent(value)
     checkCommand(value)
     checkControl(value)
@@ -97,6 +99,30 @@ private func peek(at bytes: [UInt8]) {
   _ = peek.isTrue("final")
   _ = peek.contains("reply")
   _ = peek.integer("reply")
+  _ = peek.commandID()
+  _ = peek.round()
+}
+
+/// Where both find an id it is the same one, and what the reader of commands refuses is refused.
+private func checkID(at bytes: [UInt8], of value: JSONValue) {
+  guard let members = value.members, Set(members.map(\.name)).count == members.count, value["event"] == nil
+  else { return }
+  let expected = DialogControl.id(of: value)
+  switch EventPeek(bytes.span).commandID() {
+  case .none: if let id = value["id"], !id.isNull { fatalError("the peek does not find the id: \(value)") }
+  // Integers of more digits, or with an exponent, are valid for the reader only.
+  case .invalid:
+    if expected != nil, value["id"]?.string != nil { fatalError("the peek refuses the id: \(value)") }
+  case .text(let range):
+    guard let id = try? JSONValue(parsing: Array(bytes[range])).string, id == expected else {
+      fatalError("the peek finds another id: \(value)")
+    }
+  case .number(let range):
+    let digits = String(decoding: bytes[range], as: UTF8.self)
+    guard let expected, expected == digits || digits == "-0" && expected == "0" else {
+      fatalError("the peek finds another number: \(value)")
+    }
+  }
 }
 
 /// On valid JSON without duplicate names or escapes in names, the peek must agree with the parser.

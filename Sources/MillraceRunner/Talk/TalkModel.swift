@@ -82,7 +82,7 @@ struct TalkModel {
     case .error(let error): add(problem(error))
     case .answer(let answer): if case .failed(let error) = answer.result { add(problem(error)) }
     case .connected, .speechStarted, .speechEnded, .replyStarted, .replyEnded, .emotion, .usage, .latency,
-      .peer, .netQuality, .extra, .unknown, .answer, .call, .role, .track, .level, .speaking, .device,
+      .peer, .netQuality, .extra, .unknown, .call, .role, .track, .level, .speaking, .device,
       .progress,
       .data:
       break

@@ -57,7 +57,7 @@ import Testing
     for await event in events where event.node == "turn" && event.json.contains(#""to":"listening""#) {
       break
     }
-    try run.send(DialogCommand.hangUp.json.text, to: "turn")
+    try run.send(DialogCommand.hangUp().json.text, to: "turn")
     let report = try #require(run.waitUntilStopped(timeout: .milliseconds(300_000)), "the run does not end")
     #expect(report.failure == nil && report.leakedBlocks == 0 && report.detachedNodes.isEmpty)
   }

@@ -100,7 +100,7 @@ import Testing
     try await talk.until("it is heard, and has come") {
       $0.count("speaker", "replyAudible") == 1 && $0.count("bot", "replyEnded") == 1
     }
-    try talk.send(.interrupt)
+    try talk.send(.interrupt())
     try await talk.until("the service listens again") {
       $0.count("turn", "turn", #""to":"listening""#) == 2
     }
@@ -225,7 +225,7 @@ private final class GraphTalk: Sendable {
 
   /// Ends the session and drains the graph.
   func end() async throws {
-    try send(.hangUp)
+    try send(.hangUp())
     try await until("it is over") { $0.count("turn", "turn", #""to":"closed""#) == 1 }
     run.drain()
     let report = try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)), "it did not end")

@@ -48,6 +48,14 @@ import Testing
     try turn(bench)
   }
 
+  /// Nothing belongs to a reply before the first generation.
+  private func readyToReply(_ bench: NodeBench) throws {
+    try ready(bench)
+    bench.interrupt()
+    try turn(bench)
+    _ = bench.events()
+  }
+
   private func command(_ bench: NodeBench, _ text: String) throws {
     bench.push(text: text, to: "control")
     try turn(bench)
@@ -258,7 +266,7 @@ import Testing
   @Test("a reply that the service cancels is cancelled in the graph, and the next one arrives")
   func serviceCancels() throws {
     let bench = try bench()
-    try ready(bench)
+    try readyToReply(bench)
     bench.hold("audio")
     for _ in 0..<40 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 640))) }
     try turn(bench)
@@ -273,18 +281,15 @@ import Testing
   @Test("what the graph cancels is not delivered any further, however much is on its way")
   func graphCancels() throws {
     let bench = try bench()
-    try ready(bench)
+    try readyToReply(bench)
     bench.hold("audio")
     for _ in 0..<400 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 640))) }
     try turn(bench)
     bench.interrupt()
-    _ = bench.packets("audio")
     bench.release("audio")
     try turn(bench)
-    let stale = bench.int16("audio")
     stage.wire.arrives(.audio([9, 0]))
     try turn(bench)
-    #expect(stale.count <= 8 * 320, "only what was in the link already")
     #expect(bench.int16("audio") == [9])
     #expect(bench.events().contains { $0.name == "interrupted" })
   }

@@ -123,8 +123,11 @@ enum ServerHandshake {
       connection.refusal = WebSocketAdmission.Refusal(kind: .decision, status: status, text: text)
       return nil
     case .accept(let subprotocol, _):
+      if let refusal = connection.control.open(from: connection.address) {
+        connection.refusal = refusal
+        return nil
+      }
       connection.isOpen = true
-      connection.control.open(from: connection.address)
       var headers = HTTPHeaders()
       if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
       return headers

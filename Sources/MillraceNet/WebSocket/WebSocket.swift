@@ -1,11 +1,10 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOWebSocket
-internal import Synchronization
 
 /// A WebSocket (RFC 6455), of a client or of a server.
 ///
-/// Events arrive on the network thread (`NetLoop`). `closed` comes exactly once and last, even when the socket never opened.
+/// Events arrive on the thread of its loop (`NetLoop`). `closed` comes exactly once and last, even when the socket never opened.
 /// Sending and closing are safe from any thread; both allocate.
 ///
 /// Not supported: extensions (compression costs 300 KB a connection, and time on every audio frame without making it smaller), and
@@ -21,29 +20,30 @@ public final class WebSocket: Sendable {
     var opening: Scheduled<Void>?
   }
 
-  private let loop: any EventLoop
+  /// The loop of its events, and of everything that belongs to its session.
+  public let loop: NetLoop
   private let core: NIOLoopBoundBox<Core>
   private let events: @Sendable (WebSocketEvent) -> Void
   private let limits: WebSocketLimits
-  private let queued = Atomic<Int>(0)
-  private let wasRefused = Atomic<Bool>(false)
+  private let unsent: SendBacklog
 
   init(
-    _ limits: WebSocketLimits, on loop: any EventLoop, events: @escaping @Sendable (WebSocketEvent) -> Void
+    _ limits: WebSocketLimits, on loop: NetLoop, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) {
     self.loop = loop
     self.limits = limits
     self.events = events
-    core = .makeBoxSendingValue(Core(), eventLoop: loop)
+    unsent = SendBacklog(limit: limits.backlog)
+    core = .makeBoxSendingValue(Core(), eventLoop: loop.loop)
   }
 
   /// Opens a WebSocket. Returns at once; `opened` or `closed` follows. Call `NetLoop.begin` first where the process may be out of descriptors.
   public static func open(
     _ request: WebSocketRequest, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) -> WebSocket {
-    let loop = NetLoop.shared.loop
+    let loop = request.loop ?? .shared
     let socket = WebSocket(request.limits, on: loop, events: events)
-    loop.execute { socket.begin(request) }
+    loop.run { socket.begin(request) }
     return socket
   }
 
@@ -53,14 +53,11 @@ public final class WebSocket: Sendable {
   /// larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after the end is discarded.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
     let count = bytes.count
-    let before = queued.load(ordering: .relaxed)
-    guard before == 0 || before + count <= limits.backlog else {
-      wasRefused.store(true, ordering: .sequentiallyConsistent)
-      // Drained in between: no other call would report it.
-      if queued.load(ordering: .sequentiallyConsistent) == 0 { onLoop { $0.noteSent(0) } }
+    guard unsent.add(count) else {
+      // Sent in between: no other call would report it.
+      if unsent.isEmpty { onLoop { $0.noteSent(0) } }
       return false
     }
-    queued.add(count, ordering: .relaxed)
     onLoop { $0.write(bytes, isText: isText, count) }
     return true
   }
@@ -69,7 +66,7 @@ public final class WebSocket: Sendable {
   public func send(text: String) -> Bool { send(Array(text.utf8), isText: true) }
 
   /// Bytes waiting to be sent.
-  public var backlog: Int { queued.load(ordering: .relaxed) }
+  public var backlog: Int { unsent.bytes }
 
   /// Sends a close frame and waits for the peer's, at most as long as the limits allow. A code that must not be sent (RFC 6455
   /// section 7.4) becomes 1000.
@@ -102,10 +99,10 @@ public final class WebSocket: Sendable {
   public func resume() { onLoop { $0.setPaused(false) } }
 
   private func onLoop(_ body: @escaping @Sendable (WebSocket) -> Void) {
-    if loop.inEventLoop {
+    if loop.isCurrent {
       body(self)
     } else {
-      loop.execute { body(self) }
+      loop.run { body(self) }
     }
   }
 
@@ -127,17 +124,13 @@ public final class WebSocket: Sendable {
       noteSent(count)
       return
     }
-    let promise = loop.makePromise(of: Void.self)
+    let promise = loop.loop.makePromise(of: Void.self)
     promise.futureResult.whenComplete { [self] _ in noteSent(count) }
     handler.send(isText ? .text : .binary, bytes, promise: promise)
   }
 
   private func noteSent(_ count: Int) {
-    let left = queued.subtract(count, ordering: .sequentiallyConsistent).newValue
-    guard left <= limits.backlog / 2, wasRefused.exchange(false, ordering: .sequentiallyConsistent) else {
-      return
-    }
-    emit(.drained)
+    if unsent.subtract(count) { emit(.drained) }
   }
 
   /// Passes an event on; none after the end.
@@ -160,15 +153,15 @@ public final class WebSocket: Sendable {
     }
     let peer = request.address.authority
     let time = request.limits.open
-    core.value.opening = loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
+    core.value.opening = loop.loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
       end(NetError(.timeout, "\(peer) did not open a WebSocket within \(time) ms"))
     }
     let opening = ConnectionAttempt(
       address: request.address, proxy: request.proxy, trust: request.trust,
       timeout: .milliseconds(Int64(time)))
     let key = NIOWebSocketClientUpgrader.randomRequestKey()
-    let bound = NIOLoopBound(self, eventLoop: loop)
-    opening.open(on: loop) { bound.value.keep($0) }.flatMap { [self] channel in
+    let bound = NIOLoopBound(self, eventLoop: loop.loop)
+    opening.open(on: loop.loop) { bound.value.keep($0) }.flatMap { [self] channel in
       HTTPExchange.run(
         on: channel, Self.head(request, key), body: [], limit: 65_536, peer: peer,
         host: request.address.host
@@ -246,7 +239,7 @@ public final class WebSocket: Sendable {
       channel.close(promise: nil)
       return
     }
-    let bound = NIOLoopBound(self, eventLoop: loop)
+    let bound = NIOLoopBound(self, eventLoop: loop.loop)
     let handler = WebSocketHandler(
       isServer: isServer, limits: limits, peer: peer, host: host, subprotocol: subprotocol
     ) { bound.value.emit($0) }

@@ -9,6 +9,7 @@ import Testing
     arguments: [
       ("wss://Example.org/a/b?c=d#e", "example.org", 443, "/a/b?c=d", "example.org"),
       ("ws://localhost:8080", "localhost", 8080, "/", "localhost:8080"),
+      ("tcp://h:443", "h", 443, "/", "h:443"), ("tls://[::1]:80/", "::1", 80, "/", "[::1]:80"),
       ("http://[::1]:81?x", "::1", 81, "/?x", "[::1]:81"), ("HTTPS://h:443/", "h", 443, "/", "h"),
     ])
   func good(text: String, host: String, port: Int, target: String, header: String) throws {
@@ -20,8 +21,8 @@ import Testing
   @Test(
     "an invalid address is refused with a message that does not repeat it",
     arguments: [
-      ("", "an address must begin with one of ws, wss, http, https"),
-      ("ftp://x", "an address must begin with one of ws, wss, http, https"),
+      ("", "an address must begin with one of ws, wss, http, https, tcp, tls"),
+      ("ftp://x", "an address must begin with one of ws, wss, http, https, tcp, tls"),
       ("ws:/x", "\"ws:\" must be followed by two slashes"), ("ws://", "an address needs a host"),
       ("ws://u:secret@h/", "an address must not contain a user or password; send them in a header"),
       ("ws://h:0", "a port must be a number from 1 to 65535"),
@@ -38,6 +39,10 @@ import Testing
       ("ws://a%2fb", "a host name may contain only letters, digits, dots and hyphens"),
       ("ws://::1", "an IPv6 address must be enclosed in brackets: [::1]"),
       ("ws://h:+80", "a port must be a number from 1 to 65535"),
+      ("tcp://h", "the address of a byte stream needs a port: tls://example.org:8883"),
+      ("tls://[::1]", "the address of a byte stream needs a port: tls://example.org:8883"),
+      ("tcp://h:1/a", "the address of a byte stream ends after the port; leave out the path and the query"),
+      ("tls://h:1?a", "the address of a byte stream ends after the port; leave out the path and the query"),
       (
         "ws://m\u{FC}ller.de",
         "an address must be ASCII; write other characters as %C3%BC, and in a host as xn--"
@@ -106,6 +111,8 @@ import Testing
       try server("wss://a.b", ["https_proxy": "http://p:3128"]) == NetProxy.Server(host: "p", port: 3128))
     #expect(try server("ws://a.b", ["HTTPS_PROXY": "p:1"]) == nil)
     #expect(try server("ws://a.b", ["HTTP_PROXY": "p:1"])?.port == 1)
+    #expect(try server("tls://a.b:1", ["HTTPS_PROXY": "p:1", "HTTP_PROXY": "q:2"])?.host == "p")
+    #expect(try server("tcp://a.b:1", ["HTTPS_PROXY": "p:1", "HTTP_PROXY": "q:2"])?.host == "q")
     #expect(try server("wss://a.b", ["ALL_PROXY": "http://u%40x:p%3Aw@p:1"])?.credentials == "u@x:p:w")
     #expect(try server("wss://127.0.0.1", ["ALL_PROXY": "p:1"]) == nil)
     for list in ["a.b", "x, .a.b", "*", "b"] {

@@ -1,7 +1,10 @@
 import Foundation
-@testable import MillraceNet
+import MillraceCore
 import TestNet
+import TestSystem
 import Testing
+
+@testable import MillraceNet
 
 @Suite("TLS contexts") struct ContextTests {
   @Test("connections with the same trust share a context")
@@ -24,6 +27,33 @@ import Testing
         !== NetTrust.file(Certificates.authority).context(for: address))
     #expect(try Certificates.localhost.context().context === Certificates.localhost.context().context)
     #expect(try Certificates.localhost.context().context !== Certificates.other.context().context)
+  }
+
+  @Test("threads that ask for the same roots, or the same certificate, at the same moment share one context")
+  func together() async {
+    // In a separate process: no other test has asked for them before.
+    await #expect(processExitsWith: .success) {
+      let address = try WebAddress("tls://localhost:1")
+      let found = Locked<Set<ObjectIdentifier>>([])
+      let kept = Locked<[AnyObject]>([])
+      func ask(_ find: @escaping @Sendable () throws -> AnyObject) throws -> Int {
+        found.withLock { $0 = [] }
+        runTogether(
+          (0..<8).map { _ in
+            {
+              guard let context = try? find() else { return }
+              kept.withLock { $0.append(context) }
+              found.withLock { _ = $0.insert(ObjectIdentifier(context)) }
+            }
+          })
+        return found.withLock(\.count)
+      }
+      for trust in [NetTrust.system, .file(Certificates.authority)] {
+        #expect(try ask { try trust.context(for: address) } == 1)
+      }
+      #expect(try ask { try Certificates.localhost.context().context } == 1)
+      #expect(kept.withLock(\.count) == 24)
+    }
   }
 
   @Test("an unverified certificate is accepted from this machine only, also after a connection to it")

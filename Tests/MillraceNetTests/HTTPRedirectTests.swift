@@ -67,9 +67,10 @@ private func next(
       ),
       (
         "ftp://b.example/secret",
-        "a.example:443 redirects to an invalid address: an address must begin with one of ws, wss, http, https"
+        "a.example:443 redirects to an invalid address: an address must begin with one of ws, wss, http, https, tcp, tls"
       ),
       ("wss://b.example/secret", "a.example:443 redirects to something other than HTTP"),
+      ("tls://b.example:8883", "a.example:443 redirects to something other than HTTP"),
       (
         "https://user:secret@b.example/",
         "a.example:443 redirects to an invalid address: an address must not contain a user or password; send them in a header"

@@ -6,13 +6,13 @@ import Testing
 
 /// How sockets open and close, and what remains of them.
 @Suite("lifecycle of a WebSocket", .timeLimit(.minutes(30))) struct WebSocketLifecycleTests {
-  @Test("a closed socket is deallocated on both sides")
+  @Test("a closed socket is deallocated on both sides, also one that its own receiver holds")
   func gone() async throws {
     let accepted = Locked<[WeakSocket]>([])
     let server = try await WebSocketServer.listen(port: 0) { _ in
       .accept { socket in
         accepted.withLock { $0.append(WeakSocket(socket)) }
-        return { _ in }
+        return { event in if case .text(let bytes) = event { _ = socket.send(bytes, isText: true) } }
       }
     }
     func connect(_ end: (WebSocket) -> Void) async throws -> WeakSocket {

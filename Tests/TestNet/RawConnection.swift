@@ -10,7 +10,7 @@ public final class RawServer: Sendable {
 
   /// - Parameter script: runs with each connection on a thread of its own; the connection is closed when it returns.
   public init(_ script: @escaping @Sendable (RawConnection) -> Void) throws {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -29,6 +29,7 @@ public final class RawServer: Sendable {
       while true {
         let next = accept(listener, nil, nil)
         guard next >= 0 else { return }
+        _ = fcntl(next, F_SETFD, FD_CLOEXEC)
         accepted.withLock { $0.append(next) }
         Thread.detachNewThread {
           let connection = RawConnection(next)
@@ -46,7 +47,7 @@ public final class RawServer: Sendable {
   public func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }
 
-/// A TCP connection of raw bytes. Reads time out after ten minutes, as a machine that runs all tests at once may be slow.
+/// A TCP connection of raw bytes. An exit test's process does not inherit it, which would keep it open after `close`. Reads time out after ten minutes, as a machine that runs all tests at once may be slow.
 public final class RawConnection: Sendable {
   private let descriptor: Int32
 
@@ -60,7 +61,7 @@ public final class RawConnection: Sendable {
   /// Connects to a loopback port.
   /// - Parameter buffer: the size of the receive buffer in bytes, approximately; nil: the system's default.
   public convenience init(port: Int, buffer: Int32? = nil) throws {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if var buffer {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, socklen_t(MemoryLayout<Int32>.size))
     }
@@ -153,6 +154,12 @@ public final class RawConnection: Sendable {
 
   /// Half-closes: nothing more is sent, but reading continues.
   public func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Makes `close` a reset instead of an end.
+  public func resetOnClose() {
+    var now = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+  }
 
   /// Closes the connection.
   public func close() { Glibc.close(descriptor) }

@@ -1,12 +1,26 @@
-/// A parsed `ws`, `wss`, `http` or `https` URL.
+/// A parsed `ws`, `wss`, `http` or `https` URL, or the `tcp` or `tls` address of a byte stream.
 ///
 /// Host names are in lower case; an IPv6 address has no brackets. User and password are rejected because URLs end up in logs. The
-/// fragment is ignored.
+/// fragment is ignored. The address of a byte stream has a port, and no path.
 public struct WebAddress: Sendable, Hashable {
-  /// The supported schemes; `wss` and `https` use TLS.
+  /// The supported schemes; `wss`, `https` and `tls` use TLS.
   public enum Scheme: String, Sendable, Hashable, CaseIterable {
     /// WebSocket and HTTP, without and with TLS.
     case ws, wss, http, https
+    /// A byte stream, without and with TLS.
+    case tcp, tls
+
+    /// True for a byte stream.
+    public var isStream: Bool { self == .tcp || self == .tls }
+
+    /// The port of an address without one; nil when it needs one.
+    var defaultPort: Int? {
+      switch self {
+      case .ws, .http: 80
+      case .wss, .https: 443
+      case .tcp, .tls: nil
+      }
+    }
   }
 
   /// The scheme.
@@ -15,7 +29,7 @@ public struct WebAddress: Sendable, Hashable {
   public let host: String
   /// Port; the scheme's default when the URL has none.
   public let port: Int
-  /// Path and query, starting with a slash.
+  /// Path and query, starting with a slash; only the slash for a byte stream.
   public let target: String
 
   /// Parses a URL.
@@ -43,11 +57,13 @@ public struct WebAddress: Sendable, Hashable {
     let tail = rest[authority.endIndex...].prefix { $0 != "#" }
     self.scheme = scheme
     target = tail.isEmpty ? "/" : tail.hasPrefix("/") ? String(tail) : "/" + tail
-    (host, port) = try Self.authority(
-      String(authority), defaultPort: scheme == .wss || scheme == .https ? 443 : 80)
+    guard !scheme.isStream || target == "/" else {
+      throw refused("the address of a byte stream ends after the port; leave out the path and the query")
+    }
+    (host, port) = try Self.authority(String(authority), defaultPort: scheme.defaultPort)
   }
 
-  private static func authority(_ text: String, defaultPort: Int) throws(NetError) -> (String, Int) {
+  private static func authority(_ text: String, defaultPort: Int?) throws(NetError) -> (String, Int) {
     var host = text
     var port: Substring?
     if text.hasPrefix("[") {
@@ -74,7 +90,12 @@ public struct WebAddress: Sendable, Hashable {
     guard isHost(host) || text.hasPrefix("[") else {
       throw NetError(.address, "a host name may contain only letters, digits, dots and hyphens")
     }
-    guard let port else { return (host.lowercased(), defaultPort) }
+    guard let port else {
+      guard let defaultPort else {
+        throw NetError(.address, "the address of a byte stream needs a port: tls://example.org:8883")
+      }
+      return (host.lowercased(), defaultPort)
+    }
     guard port.utf8.allSatisfy(isDigit), let number = Int(port), (1...65_535).contains(number) else {
       throw NetError(.address, "a port must be a number from 1 to 65535")
     }
@@ -82,7 +103,7 @@ public struct WebAddress: Sendable, Hashable {
   }
 
   /// True when the connection is encrypted.
-  public var isSecure: Bool { scheme == .wss || scheme == .https }
+  public var isSecure: Bool { scheme == .wss || scheme == .https || scheme == .tls }
 
   /// True for `localhost`, 127.0.0.0/8 and ::1.
   public var isLoopback: Bool { Self.isLoopback(host) }
@@ -116,7 +137,7 @@ public struct WebAddress: Sendable, Hashable {
   /// The value of the `Host` header: the port is included only when it is not the default.
   public var hostHeader: String {
     let name = host.contains(":") ? "[\(host)]" : host
-    return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+    return port == scheme.defaultPort ? name : "\(name):\(port)"
   }
 
   /// Host and port, for messages.

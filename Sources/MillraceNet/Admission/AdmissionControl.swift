@@ -1,3 +1,4 @@
+internal import NIOConcurrencyHelpers
 internal import NIOCore
 internal import NIOSSL
 internal import Synchronization
@@ -9,10 +10,19 @@ final class ServerCounters: Sendable {
   let refused = Atomic<Int>(0)
 }
 
-/// Enforces the admission rules of one server: counts connections, refuses them, and reports refusals. On the event loop.
-final class AdmissionControl {
+/// Enforces the admission rules of one server: counts connections, refuses them, and reports refusals. Any thread: connections of one
+/// server may be on several event loops.
+final class AdmissionControl: Sendable {
   /// The shortest time between two reports: a flood of connections must not become a flood of events.
   private static let reportInterval = TimeAmount.seconds(1)
+
+  private struct State {
+    var count: AdmissionCount
+    var unreported = 0
+    var total = 0
+    var latest: (refusal: ServerAdmission.Refusal, peer: String)?
+    var isReportPending = false
+  }
 
   let admission: ServerAdmission
   private let figures: ServerCounters
@@ -21,12 +31,11 @@ final class AdmissionControl {
   /// The name the server listens on, in lower case.
   private let host: String
   private let certificate: NIOSSLCertificate?
-  private var count: AdmissionCount
-  private var unreported = 0
-  private var total = 0
-  private var latest: (refusal: ServerAdmission.Refusal, peer: String)?
-  private var isReportPending = false
+  private let state: NIOLockedValueBox<State>
 
+  /// - Parameters:
+  ///   - loop: where `report` is called.
+  ///   - report: receives refusals.
   init(
     _ admission: ServerAdmission, host: String, certificate: NIOSSLCertificate?, figures: ServerCounters,
     on loop: any EventLoop,
@@ -38,30 +47,36 @@ final class AdmissionControl {
     self.figures = figures
     self.loop = loop
     self.report = report
-    count = AdmissionCount(admission)
+    state = NIOLockedValueBox(State(count: AdmissionCount(admission)))
   }
 
   // MARK: Connections
 
   /// A connection was accepted. Returns why it is refused, or nil.
   func arrive(from address: AdmissionCount.Address) -> ServerAdmission.Refusal? {
-    defer { publish() }
-    return count.arrive(from: address)
+    change { $0.arrive(from: address) }
   }
 
-  func open(from address: AdmissionCount.Address) {
-    count.open(from: address)
-    publish()
+  /// A half-open connection opens. Returns why it may not, or nil.
+  func open(from address: AdmissionCount.Address) -> ServerAdmission.Refusal? {
+    change { count in
+      if let refusal = count.refusal { return refusal }
+      count.open(from: address)
+      return nil
+    }
   }
 
   func close(from address: AdmissionCount.Address, wasOpen: Bool) {
-    count.close(from: address, wasOpen: wasOpen)
-    publish()
+    change { $0.close(from: address, wasOpen: wasOpen) }
   }
 
-  private func publish() {
-    figures.halfOpen.store(count.halfOpen, ordering: .relaxed)
-    figures.connections.store(count.connections, ordering: .relaxed)
+  private func change<Answer>(_ body: (inout AdmissionCount) -> Answer) -> Answer {
+    state.withLockedValue { state in
+      let answer = body(&state.count)
+      figures.halfOpen.store(state.count.halfOpen, ordering: .relaxed)
+      figures.connections.store(state.count.connections, ordering: .relaxed)
+      return answer
+    }
   }
 
   /// Why this request is refused, or nil when the rules admit it.
@@ -71,29 +86,34 @@ final class AdmissionControl {
     }
   }
 
-  /// Why no further connection may open, or nil.
-  var refusalToOpen: ServerAdmission.Refusal? { count.refusal }
-
   // MARK: Reports
 
   func note(_ refusal: ServerAdmission.Refusal, from peer: String) {
-    total += 1
-    unreported += 1
-    latest = (refusal, peer)
-    figures.refused.store(total, ordering: .relaxed)
-    if !isReportPending { reportNow() }
+    let mayReport = state.withLockedValue { state in
+      state.total += 1
+      state.unreported += 1
+      state.latest = (refusal, peer)
+      figures.refused.store(state.total, ordering: .relaxed)
+      return !state.isReportPending
+    }
+    guard mayReport else { return }
+    if loop.inEventLoop { reportNow() } else { loop.execute { [self] in reportNow() } }
   }
 
+  /// On the loop.
   private func reportNow() {
-    guard unreported > 0, let latest else { return }
-    report(
-      ServerAdmission.Refusals(count: unreported, total: total, latest: latest.refusal, peer: latest.peer))
-    unreported = 0
-    isReportPending = true
-    let bound = NIOLoopBound(self, eventLoop: loop)
-    loop.scheduleTask(in: Self.reportInterval) {
-      bound.value.isReportPending = false
-      bound.value.reportNow()
+    let refusals = state.withLockedValue { state -> ServerAdmission.Refusals? in
+      guard !state.isReportPending, state.unreported > 0, let latest = state.latest else { return nil }
+      defer { state.unreported = 0 }
+      state.isReportPending = true
+      return ServerAdmission.Refusals(
+        count: state.unreported, total: state.total, latest: latest.refusal, peer: latest.peer)
+    }
+    guard let refusals else { return }
+    report(refusals)
+    loop.scheduleTask(in: Self.reportInterval) { [self] in
+      state.withLockedValue { $0.isReportPending = false }
+      reportNow()
     }
   }
 }

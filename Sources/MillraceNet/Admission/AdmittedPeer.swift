@@ -34,9 +34,8 @@ final class AdmittedPeer {
   func admit(_ request: ServerAdmission.Request) -> ServerAdmission.Refusal? {
     if let refusal = control.refusal(of: request) { return refusal }
     guard case .halfOpen = count else { return nil }
-    if let refusal = control.refusalToOpen { return refusal }
+    if let refusal = control.open(from: address) { return refusal }
     count = .open
-    control.open(from: address)
     return nil
   }
 

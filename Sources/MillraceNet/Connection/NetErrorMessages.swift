@@ -31,6 +31,10 @@ enum NetErrorMessages {
     }
   }
 
+  private static func closedDuringHandshake(_ peer: String) -> NetError {
+    NetError(.lost, "\(peer) closed the connection during the TLS handshake")
+  }
+
   private static func tls(_ error: any Error, _ peer: String, _ host: String) -> NetError {
     let detail = "\(error)"
     if detail.contains("CERTIFICATE_VERIFY_FAILED") {
@@ -39,13 +43,15 @@ enum NetErrorMessages {
     }
     if detail.contains("WRONG_VERSION_NUMBER") || detail.contains("HTTP_REQUEST") {
       return NetError(
-        .tls, "\(peer) does not speak TLS; use ws: or http: if that is intended")
+        .tls, "\(peer) does not speak TLS; use ws:, http: or tcp: if that is intended")
     }
     switch error as? NIOSSLError {
     case .uncleanShutdown?:
       return NetError(.lost, "\(peer) closed the connection without a close frame (1006)")
     case .handshakeFailed(.zeroReturn)?, .handshakeFailed(.syscallError)?:
-      return NetError(.lost, "\(peer) closed the connection during the TLS handshake")
+      return closedDuringHandshake(peer)
+    case .handshakeFailed(.sslError(let stack))? where stack == [.eofDuringHandshake]:
+      return closedDuringHandshake(peer)
     default: break
     }
     return NetError(.tls, "TLS handshake with \(peer) failed: \(detail)")

@@ -1,6 +1,6 @@
 internal import Glibc
+internal import NIOConcurrencyHelpers
 internal import NIOSSL
-internal import Synchronization
 
 /// A cache of TLS contexts: reading the system's certificate authorities costs milliseconds and megabytes.
 ///
@@ -52,25 +52,26 @@ final class TLSContexts: Sendable {
   private static let age = Duration.seconds(3_600)
 
   /// Ordered by last use, the latest last.
-  private let entries = Mutex<[Entry]>([])
+  private let entries = NIOLockedValueBox<[Entry]>([])
 
   /// The context for a key; created when it is missing.
   func find(_ key: Key, make: () throws(NetError) -> Made) throws(NetError) -> Made {
     let now = ContinuousClock.now
-    let known = entries.withLock { entries -> Made? in
+    let known = entries.withLockedValue { entries -> Made? in
       entries.removeAll { now - $0.time > Self.age }
       guard let index = entries.firstIndex(where: { $0.key == key }) else { return nil }
       entries.append(entries.remove(at: index))
       return entries.last?.made
     }
     if let known { return known }
-    // Not under the lock: two callers at the same moment create two, and one is kept.
+    // Not under the lock, under which nobody else would find a context for as long as it takes to read the authorities: callers at the
+    // same moment make several, and all are given the first.
     let made = try make()
-    entries.withLock { entries in
-      entries.removeAll { $0.key == key }
+    return entries.withLockedValue { entries in
+      if let first = entries.first(where: { $0.key == key }) { return first.made }
       entries.append(Entry(key: key, made: made, time: now))
       if entries.count > Self.most { entries.removeFirst() }
+      return made
     }
-    return made
   }
 }

@@ -60,7 +60,13 @@ struct HTTPUpgrade {
     let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
     context.writeAndFlush(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
     let receiver = NIOLoopBoundBox<(@Sendable (WebSocketEvent) -> Void)?>(nil, eventLoop: channel.eventLoop)
-    let socket = WebSocket(limits, on: channel.eventLoop) { receiver.value?($0) }
+    let lease = NetLoop.Lease(on: .owning(channel.eventLoop))
+    channel.closeFuture.whenComplete { _ in withExtendedLifetime(lease) {} }
+    let socket = WebSocket(limits, on: lease.loop) { event in
+      receiver.value?(event)
+      // The receiver probably holds the socket, which holds the receiver.
+      if case .closed = event { receiver.value = nil }
+    }
     receiver.value = begin(socket)
     try socket.attach(to: channel, isServer: true, peer: peer, host: peer, subprotocol: subprotocol)
     let pipeline = channel.pipeline.syncOperations

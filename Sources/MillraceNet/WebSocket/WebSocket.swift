@@ -4,7 +4,7 @@ internal import NIOWebSocket
 
 /// A WebSocket (RFC 6455), of a client or of a server.
 ///
-/// Events arrive on the network thread (`NetLoop`). `closed` comes exactly once and last, even when the socket never opened.
+/// Events arrive on the thread of its loop (`NetLoop`). `closed` comes exactly once and last, even when the socket never opened.
 /// Sending and closing are safe from any thread; both allocate.
 ///
 /// Not supported: extensions (compression costs 300 KB a connection, and time on every audio frame without making it smaller), and
@@ -20,29 +20,30 @@ public final class WebSocket: Sendable {
     var opening: Scheduled<Void>?
   }
 
-  private let loop: any EventLoop
+  /// The loop of its events, and of everything that belongs to its session.
+  public let loop: NetLoop
   private let core: NIOLoopBoundBox<Core>
   private let events: @Sendable (WebSocketEvent) -> Void
   private let limits: WebSocketLimits
   private let waiting: SendBacklog
 
   init(
-    _ limits: WebSocketLimits, on loop: any EventLoop, events: @escaping @Sendable (WebSocketEvent) -> Void
+    _ limits: WebSocketLimits, on loop: NetLoop, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) {
     self.loop = loop
     self.limits = limits
     self.events = events
     waiting = SendBacklog(limit: limits.backlog)
-    core = .makeBoxSendingValue(Core(), eventLoop: loop)
+    core = .makeBoxSendingValue(Core(), eventLoop: loop.loop)
   }
 
   /// Opens a WebSocket. Returns at once; `opened` or `closed` follows. Call `NetLoop.begin` first where the process may be out of descriptors.
   public static func open(
     _ request: WebSocketRequest, events: @escaping @Sendable (WebSocketEvent) -> Void
   ) -> WebSocket {
-    let loop = NetLoop.shared.loop
+    let loop = request.loop ?? .shared
     let socket = WebSocket(request.limits, on: loop, events: events)
-    loop.execute { socket.begin(request) }
+    loop.run { socket.begin(request) }
     return socket
   }
 
@@ -100,10 +101,10 @@ public final class WebSocket: Sendable {
   public func resume() { onLoop { $0.setPaused(false) } }
 
   private func onLoop(_ body: @escaping @Sendable (WebSocket) -> Void) {
-    if loop.inEventLoop {
+    if loop.isCurrent {
       body(self)
     } else {
-      loop.execute { body(self) }
+      loop.run { body(self) }
     }
   }
 
@@ -125,7 +126,7 @@ public final class WebSocket: Sendable {
       noteSent(count)
       return
     }
-    let promise = loop.makePromise(of: Void.self)
+    let promise = loop.loop.makePromise(of: Void.self)
     promise.futureResult.whenComplete { [self] _ in noteSent(count) }
     handler.send(isText ? .text : .binary, bytes, promise: promise)
   }
@@ -154,15 +155,15 @@ public final class WebSocket: Sendable {
     }
     let peer = request.address.authority
     let time = request.limits.open
-    core.value.opening = loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
+    core.value.opening = loop.loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
       end(NetError(.timeout, "\(peer) did not open a WebSocket within \(time) ms"))
     }
     let opening = ConnectionAttempt(
       address: request.address, proxy: request.proxy, trust: request.trust,
       timeout: .milliseconds(Int64(time)))
     let key = NIOWebSocketClientUpgrader.randomRequestKey()
-    let bound = NIOLoopBound(self, eventLoop: loop)
-    opening.open(on: loop) { bound.value.keep($0) }.flatMap { [self] channel in
+    let bound = NIOLoopBound(self, eventLoop: loop.loop)
+    opening.open(on: loop.loop) { bound.value.keep($0) }.flatMap { [self] channel in
       HTTPExchange.run(
         on: channel, Self.head(request, key), body: [], limit: 65_536, peer: peer,
         host: request.address.host
@@ -238,7 +239,7 @@ public final class WebSocket: Sendable {
       channel.close(promise: nil)
       return
     }
-    let bound = NIOLoopBound(self, eventLoop: loop)
+    let bound = NIOLoopBound(self, eventLoop: loop.loop)
     let handler = WebSocketHandler(
       isServer: isServer, limits: limits, peer: peer, host: host, subprotocol: subprotocol
     ) { bound.value.emit($0) }

@@ -22,7 +22,7 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// An event of a WebSocket. Always on the network thread, one at a time; `closed` is the last.
+/// An event of a WebSocket. Always on the thread of its loop, one at a time; `closed` is the last.
 public enum WebSocketEvent: Sendable {
   /// The WebSocket is open; with the subprotocol, if one was negotiated.
   case opened(protocol: String?)

@@ -12,6 +12,8 @@ public struct WebSocketRequest: Sendable {
   public var proxy = NetProxy.environment
   /// Which certificates are trusted.
   public var trust = NetTrust.system
+  /// The loop that owns the socket: that of its session (`NetLoop.assign`). Nil: `NetLoop.shared`.
+  public var loop: NetLoop?
 
   /// Allows a credential in headers or query although the URL uses no TLS and is not loopback. Anyone on the way can then read and use it.
   public var allowsPlainCredentials = false
@@ -24,6 +26,9 @@ public struct WebSocketRequest: Sendable {
 
   /// What is wrong with the request, or nil. A socket opened with it ends with this error.
   public var problem: NetError? {
+    guard !address.scheme.isStream else {
+      return NetError(.address, "a WebSocket address must begin with ws: or wss:")
+    }
     for (name, value) in headers {
       if let problem = HTTPText.problem(name, value) { return problem }
       let word = name.lowercased()

@@ -1,0 +1,125 @@
+import MillraceCore
+import MillraceNet
+import TestNet
+
+/// Records the events of a byte stream, and lets a test wait for the next one.
+final class StreamRecorder: Sendable {
+  private struct State {
+    var events: [ByteStreamEvent] = []
+    var taken = 0
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+  private let state = Locked(State())
+
+  var receive: @Sendable (ByteStreamEvent) -> Void {
+    { [self] event in
+      let waiter = state.withLock { state in
+        state.events.append(event)
+        defer { state.waiter = nil }
+        return state.waiter
+      }
+      waiter?.resume()
+    }
+  }
+
+  /// The next event. The time limit of the suite ends a wait for a silent peer.
+  func next() async -> ByteStreamEvent {
+    while true {
+      let event = state.withLock { state -> ByteStreamEvent? in
+        guard state.taken < state.events.count else { return nil }
+        state.taken += 1
+        return state.events[state.taken - 1]
+      }
+      if let event { return event }
+      await withCheckedContinuation { continuation in
+        let isThere = state.withLock { state in
+          guard state.taken == state.events.count else { return true }
+          state.waiter = continuation
+          return false
+        }
+        if isThere { continuation.resume() }
+      }
+    }
+  }
+
+  /// True when the next event is the opening.
+  func opened() async -> Bool {
+    if case .opened = await next() { true } else { false }
+  }
+
+  /// True when the next event is the peer's end.
+  func finished() async -> Bool {
+    if case .finished = await next() { true } else { false }
+  }
+
+  /// Skips to the end and returns it.
+  func end() async -> ByteStreamEnd {
+    while true { if case .closed(let end) = await next() { return end } }
+  }
+
+  /// Collects bytes until there are as many; fewer when another event comes between.
+  func bytes(_ count: Int) async -> [UInt8] {
+    var result: [UInt8] = []
+    while result.count < count, case .bytes(let more) = await next() { result += more }
+    return result
+  }
+
+  /// Bytes that have arrived, read or not.
+  var received: Int {
+    state.withLock { state in
+      state.events.reduce(0) { sum, event in
+        if case .bytes(let more) = event { sum + more.count } else { sum }
+      }
+    }
+  }
+
+  /// Events so far, read or not.
+  var count: Int { state.withLock(\.events.count) }
+}
+
+/// Opens a byte stream to a loopback port, with ten minutes to open and to close: a machine that runs all tests at once may take longer
+/// than a user would wait.
+func connect(
+  _ port: Int, scheme: String = "tcp", host: String = "127.0.0.1",
+  _ change: (inout ByteStreamRequest) -> Void = { _ in }
+) throws -> (stream: ByteStream, events: StreamRecorder) {
+  var request = ByteStreamRequest(try WebAddress("\(scheme)://\(host):\(port)"))
+  request.limits.open = 600_000
+  request.limits.close = 600_000
+  change(&request)
+  let events = StreamRecorder()
+  return (ByteStream.open(request, events: events.receive), events)
+}
+
+/// Opens a byte stream over TLS to a server with the test certificate for `localhost`.
+func connectSecurely(
+  _ port: Int, _ change: (inout ByteStreamRequest) -> Void = { _ in }
+) throws -> (stream: ByteStream, events: StreamRecorder) {
+  try connect(port, scheme: "tls", host: "localhost") {
+    $0.trust = .file(Certificates.authority)
+    change(&$0)
+  }
+}
+
+/// A server that sends every byte back, and ends its direction when the client does.
+func echoStream(
+  identity: NetIdentity? = nil, admission: ByteStreamAdmission = ByteStreamAdmission()
+) async throws -> ByteStreamServer {
+  var limits = ByteStreamLimits()
+  limits.open = 600_000
+  limits.close = 600_000
+  limits.backlog = 64 << 20
+  return try await ByteStreamServer.listen(
+    port: 0, identity: identity, limits: limits, admission: admission
+  ) { _ in
+    .accept { stream in
+      { event in
+        switch event {
+        case .bytes(let bytes): _ = stream.send(bytes)
+        case .finished: stream.finish()
+        default: break
+        }
+      }
+    }
+  }
+}

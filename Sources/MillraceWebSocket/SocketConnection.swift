@@ -296,7 +296,8 @@ final class SocketConnection: Sendable {
     }
     // Sends a close frame without waiting for the answer.
     socket?.close(code: 1001)
-    server.withLock { $0 }?.stop()
+    // Its rules refer to this connection.
+    server.withLock { $0.take() }?.stop()
     exchange.wakeSignal.end()
   }
 }

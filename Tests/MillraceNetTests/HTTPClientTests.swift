@@ -19,7 +19,9 @@ private func ask(
   return request
 }
 
-private func failure(of request: HTTPClient.Request, _ client: HTTPClient = HTTPClient()) async -> NetError? {
+private func failure(of request: HTTPClient.Request, _ client: HTTPClient = HTTPClient.patient) async
+  -> NetError?
+{
   do throws(NetError) {
     _ = try await client.run(request)
     return nil
@@ -54,7 +56,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       )
       _ = peer.isClosed()
     }
-    let response = try await HTTPClient().run(
+    let response = try await HTTPClient.patient.run(
       try ask(raw.port, "/v1?x=1", method: "POST") {
         $0.headers = [("Authorization", "Bearer k")]
         $0.body = .bytes(Array(#"{"a":1}"#.utf8))
@@ -176,7 +178,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       _ = peer.isClosed()
       isClosed.set()
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     let request = try ask(raw.port)
     let task = Task { await failure(of: request, client)?.kind }
     try await until { raw.count == 1 }
@@ -210,7 +212,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       peers.withLock { _ = $0.insert(request.peer) }
       return .receive { request, reply in reply.send(HTTPServer.Response(body: request.body)) }
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     for (index, method) in ["GET", "POST", "PATCH", "DELETE", "HEAD", "PUT"].enumerated() {
       let response = try await client.run(
         try ask(server.port, method: method, scheme: isSecure ? "https" : "http") {
@@ -238,7 +240,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       _ = peer.readHead()
       if !isFirst { _ = peer.isClosed() }
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     #expect(try await client.run(try ask(raw.port)).status == 200)
     let problem = await failure(of: try ask(raw.port, method: method), client)
     #expect(problem?.kind == (method == "GET" ? nil : .lost))
@@ -254,7 +256,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       peer.send(answer)
       _ = peer.readHead()
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     #expect(try await client.run(try ask(raw.port)).status == 200)
     // The first is kept and ends; the second is new.
     #expect(try await client.run(try ask(raw.port)).status == 200)
@@ -314,7 +316,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     try await until { ended.load(ordering: .relaxed) == 1 }
     #expect(try await short.run(try ask(raw.port)).status == 200)
     #expect(raw.count == 2)
-    var lasting: HTTPClient? = HTTPClient()
+    var lasting: HTTPClient? = HTTPClient.patient
     #expect(try await lasting?.run(try ask(raw.port)).status == 200)
     lasting = nil
     try await until { ended.load(ordering: .relaxed) == 3 }
@@ -328,7 +330,7 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
       peer.send(answer + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
       _ = peer.isClosed()
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     for _ in 0..<3 {
       let response = try await client.run(try ask(raw.port))
       #expect(response.body == Array("ok".utf8))

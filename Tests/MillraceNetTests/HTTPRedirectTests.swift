@@ -132,7 +132,7 @@ private func next(
         HTTPServer.Response(status: 307, headers: [("Location", to)], body: [UInt8](repeating: 1, count: 500))
       )
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     var request = HTTPClient.Request("POST", try WebAddress("http://localhost:\(server.port)/a"))
     request.timeouts = HTTPClient.Timeouts(connect: 0, answer: 0, whole: 600_000)
     request.headers = [("Authorization", "Bearer t")]
@@ -202,7 +202,7 @@ private func next(
         port = Int(words[place + 1]) ?? 0
       }
     }
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     func get(_ path: String, method: String = "GET") async throws -> HTTPClient.Response {
       var request = HTTPClient.Request(method, try WebAddress("http://127.0.0.1:\(port)\(path)"))
       request.timeouts = HTTPClient.Timeouts(connect: 0, answer: 0, whole: 600_000)

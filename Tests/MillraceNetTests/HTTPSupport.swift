@@ -48,3 +48,12 @@ func output(of program: String, _ arguments: [String], input: String = "") async
       + (status == 0 ? "" : "exit \(status)")
   }
 }
+
+extension HTTPClient {
+  /// A new client that keeps connections for longer than a loaded machine takes between two requests.
+  static var patient: HTTPClient {
+    var limits = HTTPClient.Limits()
+    limits.idle = 600_000
+    return HTTPClient(limits: limits)
+  }
+}

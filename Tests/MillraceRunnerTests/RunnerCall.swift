@@ -139,7 +139,7 @@ func makeRunnerFolder() {
         "say": { "type": "text.print" },
         "log": { "type": "event.log", "path": "events.jsonl" } },
       "links": [ "late -> say", "late.events -> log.in1" ] }
-    """#, to: "late.json")
+    """#, to: "learns.json")
   write(
     #"""
     { "millrace": 1, "name": "echo", "clock": "virtual",

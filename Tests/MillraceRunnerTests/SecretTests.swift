@@ -101,7 +101,7 @@ struct SecretTests {
         ["--report", "report.json"], ["--record-golden", "golden"], ["--compare", "golden"],
       ] {
         let status = MillraceCommand.run(
-          catalogue: .runnerProgramTests, name: "counter", arguments: ["run", "late.json"] + arguments)
+          catalogue: .runnerProgramTests, name: "counter", arguments: ["run", "learns.json"] + arguments)
         guard status == .failed else { exit(1) }
       }
       for file in Self.places { printFile(file.replacing("loose", with: "late")) }

@@ -11,8 +11,9 @@ import Testing
 @Suite("Metrics server", .timeLimit(.minutes(10)))
 struct MetricsServerTests {
   private func get(_ path: String, _ port: Int, method: String = "GET") async throws -> HTTPClient.Response {
-    try await HTTPClient.shared.run(
-      HTTPClient.Request(method, WebAddress("http://127.0.0.1:\(port)\(path)")))
+    var request = HTTPClient.Request(method, try WebAddress("http://127.0.0.1:\(port)\(path)"))
+    request.timeouts = HTTPClient.Timeouts(connect: 600_000, answer: 600_000, whole: 600_000)
+    return try await HTTPClient.shared.run(request)
   }
 
   private func text(_ response: HTTPClient.Response) -> String {
@@ -62,6 +63,7 @@ struct MetricsServerTests {
     // Other machines reach it by any name; a name that was rebound to this machine does not reach the local one.
     for (port, status) in [(server.port, 200), (local.port, 403)] {
       var request = HTTPClient.Request("GET", try WebAddress("http://127.0.0.1:\(port)/health"))
+      request.timeouts = HTTPClient.Timeouts(connect: 600_000, answer: 600_000, whole: 600_000)
       request.headers = [("Host", "bot.example")]
       #expect(try await HTTPClient.shared.run(request).status == status)
     }

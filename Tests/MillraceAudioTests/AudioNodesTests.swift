@@ -27,7 +27,7 @@ struct AudioNodesTests {
     let live = [
       "audio.gain": ["mute", "ramp"], "audio.vad": ["start", "stop", "minSpeech", "minSilence"],
       "audio.echoCancel": ["suppression", "comfortNoise", "voice"], "audio.denoise": ["reduction"],
-      "audio.record": ["recording", "stop", "cancel"],
+      "audio.record": ["path", "recording", "stop", "cancel"],
       "audio.fileMix": ["path", "loops", "sendVolume", "playbackVolume", "paused"],
       "audio.autoGain": ["target", "maxGain", "fall", "rise", "gate"],
     ]

@@ -15,7 +15,8 @@ import Testing
       "nodes": {
         "bot": {
           "type": "bailian.dialog", "url": "ws://127.0.0.1:\(port)/api-ws/v1/inference", "key": "sk-secret",
-          "workspace": "llm-1", "app": "mm_1", "user": "tester"
+          "workspace": "llm-1", "app": "mm_1", "user": "tester",
+          "open": 600000, "begin": 600000, "silence": 600000
         },
         "turn": { "type": "dialog.turn" }
       },

@@ -356,7 +356,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   /// When the next frame of a paced stream is due; nil without a pace, or when no frame waits.
   private var voiceDue: Nanoseconds? {
     guard settings.voice.pace != nil, !isHeld, exchange.voice.peek() != nil else { return nil }
-    return voice.due(at: clock.now)
+    return voice.due(at: clock.now, over: wire)
   }
 
   /// A reply that drives the service waits outside until it may be sent: nothing of it is lost.
@@ -364,9 +364,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private var isVoiceSent: Bool { settings.voice.pace == nil || exchange.voice.peek() == nil }
 
-  private func isDue(_ now: Nanoseconds) -> Bool {
-    !isHeld && voice.due(at: now) <= now
-  }
+  private func isDue(_ now: Nanoseconds) -> Bool { !isHeld && voice.due(at: now, over: wire) <= now }
 
   /// Sends what is due of a reply that drives the service.
   private func takePacedVoice() {

@@ -36,7 +36,7 @@ public struct ServicePorts: ~Copyable {
   }
 
   /// The indices of a node's outputs; nil: the service has none.
-  public struct Outputs: Sendable, Hashable {
+  public struct Outputs: Sendable {
     /// Replies, and their final text.
     public var audio, text: Int?
     /// A message of the service is one packet, as for Opus; otherwise its bytes are a stream that is cut anywhere between samples.
@@ -48,20 +48,6 @@ public struct ServicePorts: ~Copyable {
     public init(audio: Int? = 0, text: Int? = 1) {
       self.audio = audio
       self.text = text
-    }
-
-    /// Compares the indices and the content of the header.
-    public static func == (left: Outputs, right: Outputs) -> Bool {
-      left.audio == right.audio && left.text == right.text && left.isWhole == right.isWhole
-        && left.header?.description == right.header?.description
-    }
-
-    /// Hashes the same.
-    public func hash(into hasher: inout Hasher) {
-      hasher.combine(audio)
-      hasher.combine(text)
-      hasher.combine(isWhole)
-      hasher.combine(header?.description)
     }
   }
 

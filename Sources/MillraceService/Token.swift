@@ -65,10 +65,9 @@ public final class TokenProvider: @unchecked Sendable {
     case failed(TokenFailure)
   }
 
-  /// A token that is not renewed because nobody knows when it expires is fetched once.
   private enum State {
     case none
-    case fetching(since: Nanoseconds)
+    case fetching
     case fresh(ServiceToken)
     /// The token is still given out while the next one is fetched.
     case renewing(ServiceToken)
@@ -120,7 +119,7 @@ public final class TokenProvider: @unchecked Sendable {
   public func reject(_ token: ServiceToken) {
     switch state {
     case .fresh(let present) where present.text == token.text: state = .none
-    case .renewing(let present) where present.text == token.text: state = .fetching(since: clock.now)
+    case .renewing(let present) where present.text == token.text: state = .fetching
     default: break
     }
   }
@@ -151,7 +150,7 @@ public final class TokenProvider: @unchecked Sendable {
     case .fresh(let token) where token.expiry.map({ $0 > clock.now }) ?? true: state = .renewing(token)
     case .renewing: return
     case .fetching: return
-    default: state = .fetching(since: clock.now)
+    default: state = .fetching
     }
     source.fetch(clock) { [self] result in received(result) }
   }

@@ -63,8 +63,10 @@ final class VoiceSender {
       packets: Int(format.preRoll / 10_000_000) + 1, longest: format.preRoll)
   }
 
-  /// When the next frame may be sent: `now`, or later where there is a pace.
-  func due(at now: Nanoseconds) -> Nanoseconds { pace?.due(at: now) ?? now }
+  /// When the next frame of a paced stream may be sent: `now` or later. While the network is slower, it is asked again a frame later.
+  func due(at now: Nanoseconds, over wire: (any ServiceWire)?) -> Nanoseconds {
+    isCongested(wire) ? now &+ format.frame : pace?.due(at: now) ?? now
+  }
 
   /// Begins a stream, also over a new connection.
   func beginStream() {

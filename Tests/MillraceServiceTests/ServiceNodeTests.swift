@@ -151,6 +151,21 @@ import Testing
     #expect(stage.wire.voice.count == 1)
   }
 
+  @Test("a reply that drives the service waits while the network is slower, and nothing of it is lost")
+  func pacedCongestion() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100), burst: 5)
+    let bench = try bench()
+    try ready(bench)
+    stage.wire.backlog = 1 << 20
+    for index in 0..<5 { bench.push([Int16](repeating: Int16(index), count: 1_600), to: "audio") }
+    try turn(bench)
+    stage.clock.advance(by: .milliseconds(5_000))
+    #expect(stage.wire.voice.isEmpty)
+    stage.wire.backlog = 0
+    stage.clock.advance(by: .milliseconds(1_000))
+    #expect(stage.wire.voice.compactMap(\.bytes.first) == [0, 1, 2, 3, 4])
+  }
+
   // MARK: Commands
 
   @Test("a command with an id is answered once: as carried out, refused, or when the service answers")

@@ -47,8 +47,8 @@ PEERS += libgstreamer1.0-dev       # GStreamer
 PEERS += gstreamer1.0-plugins-base # its resampler, Opus and Ogg
 PEERS += gstreamer1.0-plugins-good # its WAV reader and level meter
 
-# Servers that tests of `make test` start for themselves, on loopback, and a client of ours. Nothing else needs any of it. (Debian's nginx also starts as a web
-# server of the machine where nothing else has port 80; the tests have no use for that one.)
+# Servers that tests of `make test` start for themselves on loopback, and clients of ours. Nothing else needs any of it. (Debian's nginx also
+# starts as a web server of the machine where nothing else has port 80; the tests have no use for that one.)
 TEST_PACKAGES :=
 TEST_PACKAGES += nginx             # pushes and pulls streams:
 TEST_PACKAGES += libnginx-mod-rtmp # its RTMP module

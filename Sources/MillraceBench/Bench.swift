@@ -1,4 +1,6 @@
 import Glibc
+internal import Millrace
+public import MillraceCore
 public import MillraceDoubles
 
 /// Measures what Millrace costs on this machine, next to the same work without a framework and next to other frameworks.
@@ -17,16 +19,18 @@ public struct Bench: Sendable {
 
   /// Services that can be simulated: the suite `dialogues` measures the first whose node can hold a voice dialogue.
   public var services: [any ServiceProgram.Type] = []
+  /// The node types of their graphs; by default those that come with Millrace.
+  public var catalogue = Catalogue.standard
 
   /// All suites, as a table.
   public init() {}
 
   /// The suites in the order they run: the name, and a few words on what it measures.
-  public static var list: [(name: String, text: String)] { Suite.all([]).map { ($0.name, $0.text) } }
+  public static var list: [(name: String, text: String)] { Suite.all([], .standard).map { ($0.name, $0.text) } }
 
   /// Measures, and passes each line to `write` as soon as it is known. Blocks for minutes.
   public func run(write: (String) -> Void) throws(MeasurementProblem) {
-    let all = Suite.all(services)
+    let all = Suite.all(services, catalogue)
     let unknown = suites.filter { name in !all.contains { $0.name == name } }
     guard unknown.isEmpty else {
       let names = all.map(\.name).joined(separator: ", ")
@@ -93,8 +97,10 @@ struct Suite {
     }
   }
 
-  /// - Parameter services: for the suite `dialogues`.
-  static func all(_ services: [any ServiceProgram.Type]) -> [Suite] {
+  /// - Parameters:
+  ///   - services: for the suite `dialogues`.
+  ///   - catalogue: the node types of its graphs.
+  static func all(_ services: [any ServiceProgram.Type], _ catalogue: Catalogue) -> [Suite] {
     [
       Suite(name: "ring", text: "the queue of a link, beside C++ rings", run: RingSuite.run),
       Suite(name: "hop", text: "one call and one link: on a worker, between workers", run: HopSuite.run),
@@ -143,7 +149,7 @@ struct Suite {
       Suite(
         name: "dialogues",
         text: "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run",
-        run: { try DialoguesSuite.run(services) }),
+        run: { try DialoguesSuite.run(services, catalogue) }),
       Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),

@@ -75,7 +75,8 @@ public enum MillraceCommand {
       context = RunnerContext()
       context.catalogue = catalogue
       context.name = name
-      context.services += services
+      // A program of its own comes first: where one service is wanted, it is that.
+      context.services = services + context.services
       context.otherDoubles = doubles
     }
     Signals.ignoreWriteSignals()

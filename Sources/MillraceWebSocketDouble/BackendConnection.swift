@@ -86,13 +86,28 @@ final class BackendConnection: @unchecked Sendable {
   }
 
   private func respond(_ spoken: Result<SpokenReply?, SynthesisError>, of number: Int) {
+    let reply: SpokenReply
+    switch spoken {
+    case .success(let made?): reply = made
+    case .success(nil): return fail("there is no audio to send")
+    case .failure(let error): return fail("\(error)")
+    }
     say(.state(.responding))
     say(.replyStarted(round: nil))
     if misbehave(at: .responding) { return }
-    guard case .success(let reply?) = spoken else { return double.note("# there is no audio to send") }
     let messages = reply.messages(chunk: double.scenario.chunk)
     let pace = ReplyMessages(messages, milliseconds: reply.milliseconds, speed: double.scenario.speed)
     send(pace, of: number, generation)
+  }
+
+  /// There is no reply: the client learns why, and may go on.
+  private func fail(_ problem: String) {
+    double.note("# \(problem)")
+    say(
+      .error(
+        DialogError(
+          vendor: "websocket", category: .tts, reaction: .continue, scope: .reply, text: problem)))
+    say(.state(.listening))
   }
 
   private func send(_ messages: ReplyMessages, of number: Int, _ generation: Int) {

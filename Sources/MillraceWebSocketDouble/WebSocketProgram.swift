@@ -10,12 +10,7 @@ public enum WebSocketProgram: ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [BackendDouble.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    let scenario: Backend.Server.Scenario = try options.load()
-    do throws(NetError) {
-      return try await Backend.listen(scenario, options)
-    } catch {
-      throw .listening(error)
-    }
+    try await Backend.listen(try options.load(), options)
   }
 }
 
@@ -29,10 +24,12 @@ final class Backend: RunningDouble {
 
   static func listen(
     _ scenario: Server.Scenario, _ options: DoubleOptions = DoubleOptions()
-  ) async throws(NetError) -> Backend {
+  ) async throws(DoubleProblem) -> Backend {
     let server = Server(scenario, observer: options.observer, watch: options.watch)
-    try await server.listen(port: options.port) { client, number in
-      if let refusal = server.refusal(of: number, key: client.bearerKey) {
+    try await server.listen(options) { client, number in
+      // A backend of one's own may do without a key.
+      let key = client.bearerKey ?? (scenario.keys.isEmpty ? "" : nil)
+      if let refusal = server.refusal(of: number, key: key) {
         return .refuse(status: refusal.status, refusal.text)
       }
       return .accept { socket in

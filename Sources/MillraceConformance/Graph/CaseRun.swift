@@ -139,7 +139,7 @@ final class CaseRun {
   /// Waits until a gate was opened or closed.
   func wait(for gate: DialogGate, isOn: Bool) async throws {
     try await wait("gate \(gate.rawValue) \(isOn ? "closed" : "opened")") { record in
-      record.events.contains(.gate(gate, isOn: isOn))
+      record.events.contains { if case .gate(gate, isOn, _) = $0 { true } else { false } }
     }
   }
 

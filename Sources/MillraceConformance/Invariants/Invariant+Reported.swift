@@ -27,12 +27,17 @@ extension Invariant {
     "streams", "the address of a reply's stream is posted before the reply begins"
   ) { record, expected in
     guard expected.traits.streamsReplies, record.count("replyStarted") > 0 else { return [] }
-    guard !record.report.streams.isEmpty else { return ["no address of a stream was reported"] }
-    let begin = record.events.firstIndex { $0.name == "replyStarted" } ?? 0
-    let before = record.events[..<begin].map(\.json.text)
-    // In JSON the address may be escaped, so that it is compared as JSON, too.
-    let first = JSONValue.string(record.report.streams[0]).text.dropFirst().dropLast()
-    return before.contains { $0.contains(first) }
-      ? [] : ["a reply began before the address of its stream was posted"]
+    let streams = record.report.streams
+    guard !streams.isEmpty else { return ["no address of a stream was reported"] }
+    let begins = record.events.indices.filter { record.events[$0].name == "replyStarted" }
+    // A service has one stream for all replies, or one for each.
+    for (address, begin) in zip(streams, begins) {
+      // In JSON the address may be escaped, so that it is compared as JSON, too.
+      let text = JSONValue.string(address).text.dropFirst().dropLast()
+      guard record.events[..<begin].contains(where: { $0.json.text.contains(text) }) else {
+        return ["a reply began before the address of its stream was posted"]
+      }
+    }
+    return []
   }
 }

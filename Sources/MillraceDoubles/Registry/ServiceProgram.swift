@@ -33,7 +33,8 @@ public protocol ServiceProgram: SendableMetatype {
   /// Starts the double on this machine.
   static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble
 
-  /// The members of the service's node in a graph file, with its type, that reach a double on a port of this machine.
+  /// The members of the service's node in a graph file, with its type, that reach a double on a port of this machine. For measurements, which
+  /// link its inputs `audio`, `control` and, for pictures, `image`, and its outputs `audio` and `events`.
   /// - Parameters:
   ///   - port: the double's port.
   ///   - use: what the node is for.

@@ -77,11 +77,24 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     var limits = WebSocketLimits()
     limits.message = 1 << 20
     limits.ping = 0
+    // A double does not judge by the time that its own machine takes.
+    limits.open = 60_000
     let server = try await WebSocketServer.listen(
       host: host, port: port, identity: identity, limits: limits, admission: admission,
       refused: { [self] in log($0) }
     ) { [self] client in decide(client, countConnection()) }
     listens(on: server.port) { server.stop() }
+  }
+
+  /// The same for a double that a runner starts.
+  /// - Throws: why it cannot listen.
+  public func listen(
+    _ options: DoubleOptions,
+    decide: @escaping @Sendable (WebSocketServer.Client, Int) -> WebSocketServer.Decision
+  ) async throws(DoubleProblem) {
+    do throws(NetError) { try await listen(port: options.port, decide: decide) } catch {
+      throw .listening(error)
+    }
   }
 
   /// Records that the double listens, for a service whose wire is not a WebSocket: it counts connections with `countConnection`.

@@ -64,6 +64,7 @@
       bench.savePath = save
       bench.comparisonPath = against
       bench.services = RunnerContext.services
+      bench.catalogue = RunnerContext.catalogue
       do {
         try bench.run { Output.standard.write($0 + "\n") }
       } catch {

@@ -35,7 +35,13 @@ struct DoubleCommand: ParsableCommand {
   var quiet = false
 
   func run() throws {
-    guard let service else { return Self.list() }
+    guard let service else {
+      guard scenario == nil && report == nil else {
+        Output.error.write("error: name the service to simulate; \(Self.known)\n")
+        throw ExitStatus.usage
+      }
+      return Self.list()
+    }
     let program = try Self.find(service)
     var options = DoubleOptions()
     options.scenario = try DoubleStart.scenario(scenario, otherwise: .standard)
@@ -58,11 +64,15 @@ struct DoubleCommand: ParsableCommand {
     }
   }
 
+  private static var known: String {
+    "the services are \(RunnerContext.services.map { $0.name }.joined(separator: ", "))"
+  }
+
   private static func find(_ name: String) throws -> any ServiceProgram.Type {
     let services = RunnerContext.services
     if let found = services.first(where: { $0.name == name }) { return found }
     let names = services.map { $0.name }
-    let hint = Spelling.hint(for: name, among: names) ?? "the services are \(names.joined(separator: ", "))"
+    let hint = Spelling.hint(for: name, among: names) ?? known
     Output.error.write("error: there is no service \(Problem.quoted(name)); \(hint)\n")
     throw ExitStatus.usage
   }

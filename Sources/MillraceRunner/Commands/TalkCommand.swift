@@ -131,11 +131,14 @@ struct TalkCommand: ParsableCommand {
     throw ExitStatus.usage
   }
 
+  /// True for a node type that can hold a dialogue: other nodes may have a double, too, and are beside it in the graph.
+  private static func holdsDialogue(_ type: String) -> Bool {
+    RunnerContext.catalogue[type].map { TalkNodes.isService($0.contract) } ?? false
+  }
+
   /// The node types that can hold a dialogue and have a double, for messages.
   private static var serviceTypes: String {
-    let catalogue = RunnerContext.catalogue
-    return RunnerContext.services.flatMap { $0.nodeTypes }
-      .filter { catalogue[$0].map { TalkNodes.isService($0.contract) } ?? false }.joined(separator: ", ")
+    RunnerContext.services.flatMap { $0.nodeTypes }.filter(holdsDialogue).joined(separator: ", ")
   }
 
   /// Starts the double of the service that the graph uses; nil when the graph cannot be read, which its loading reports.
@@ -144,7 +147,8 @@ struct TalkCommand: ParsableCommand {
     settings.scenario = try DoubleStart.scenario(scenario, otherwise: .conversation)
     guard FileKind(path: path) != .pipe, let types = GraphFinder.nodeTypes(of: path) else { return nil }
     let services = RunnerContext.services
-    guard let program = services.first(where: { !types.isDisjoint(with: $0.nodeTypes) }) else {
+    let dialogues = types.filter(Self.holdsDialogue)
+    guard let program = services.first(where: { !dialogues.isDisjoint(with: $0.nodeTypes) }) else {
       Output.error.write(
         "error: \(Problem.quoted(path)) has no service node with a double; name a graph with a node such as \(Self.serviceTypes)\n"
       )

@@ -42,7 +42,7 @@ enum DialogueLatency {
       port: double.port, mic: #"{ "type": "bench.stamped" }"#,
       nodes: [#""ear": { "type": "bench.played" }"#, #""notes": { "type": "bench.notes" }"#],
       links: [#""speaker.reference -> ear""#, #""speaker.events -> notes.in1""#])
-    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: stage.catalogue, workers: 1))
     pause(rounds * round)
     let epoch = DialogueStage.epoch(of: run)
     try DialogueStage.stop(run)

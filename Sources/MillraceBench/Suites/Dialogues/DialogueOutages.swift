@@ -37,7 +37,7 @@ enum DialogueOutages {
       port: port, mic: #"{ "type": "bench.stamped", "speaks": false }"#,
       nodes: [#""notes": { "type": "bench.notes" }"#],
       links: [#""bot.events -> notes.in1""#])
-    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: stage.catalogue, workers: 1))
     _ = try time(of: "listening", after: 0, notes)
     let gone = millrace_monotonic_ns()
     if outage.isMute { double.suspend() } else { double.kill() }

@@ -10,14 +10,20 @@ import MillraceJSON
 struct DialogueStage {
   /// The service that is measured.
   let service: any ServiceProgram.Type
+  /// The node types of the graphs.
+  let catalogue: Catalogue
 
-  static let catalogue: Catalogue = {
-    var catalogue = Catalogue.standard
+  /// - Parameters:
+  ///   - service: the service that is measured.
+  ///   - catalogue: the node types, its own among them.
+  init(of service: any ServiceProgram.Type, _ catalogue: Catalogue) {
+    var catalogue = catalogue
     catalogue.add(StampedVoice.self)
     catalogue.add(PlayedSink.self)
     catalogue.add(EventSink.self)
-    return catalogue
-  }()
+    self.service = service
+    self.catalogue = catalogue
+  }
 
   /// One duplex dialogue whose loudspeaker only keeps time.
   /// - Parameters:
@@ -53,7 +59,7 @@ struct DialogueStage {
     guard let graph else {
       throw MissingPiece(text: "the node of \(service.name) cannot hold such a dialogue")
     }
-    let plan = try Graph.load(text: graph, name: "dialogue.json", catalogue: Self.catalogue)
+    let plan = try Graph.load(text: graph, name: "dialogue.json", catalogue: catalogue)
     let run = try engine.prepare(plan, observesEvents: false)
     run.start()
     return run

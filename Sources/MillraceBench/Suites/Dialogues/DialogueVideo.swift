@@ -18,7 +18,7 @@ enum DialogueVideo {
         #""camera": { "type": "video.capture", "source": "test", "width": 1280, "height": 720, "rate": 30 }"#,
         #""eye": { "type": "video.sample", "interval": 500, "maxBytes": 180000, "count": "base64" }"#,
       ], links: [#""camera -> eye -> bot.image""#])
-    let run = try stage.start(graph, on: Engine(catalogue: DialogueStage.catalogue, workers: 1))
+    let run = try stage.start(graph, on: Engine(catalogue: stage.catalogue, workers: 1))
     pause(length)
     try DialogueStage.stop(run)
     let seen = double.seen

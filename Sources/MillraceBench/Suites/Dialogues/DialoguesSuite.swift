@@ -25,12 +25,12 @@ enum DialoguesSuite {
   private static let round = 8.0
   private static let warmUp = 12.0
 
-  static func run(_ services: [any ServiceProgram.Type]) throws -> [Figure] {
+  static func run(_ services: [any ServiceProgram.Type], _ catalogue: Catalogue) throws -> [Figure] {
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
     guard let service = services.first(where: { $0.nodeMembers(port: 0, for: .voice) != nil }) else {
       throw MissingPiece(text: "there is no service with a double whose node can hold a voice dialogue")
     }
-    let stage = DialogueStage(service: service)
+    let stage = DialogueStage(of: service, catalogue)
     let video = service.nodeMembers(port: 0, for: .pictures) == nil ? [] : try DialogueVideo.run(stage)
     return try DialogueLatency.run(stage) + video
       + DialogueOutages.run(stage, isLong: minutes >= longMinutes) + together(stage)
@@ -46,7 +46,7 @@ enum DialoguesSuite {
     }
     try Sound.write(speech, rate: 16_000, to: path)
     let double = try DoubleProcess(of: stage.service, scenario, in: workspace)
-    let engine = Engine(catalogue: DialogueStage.catalogue)
+    let engine = Engine(catalogue: stage.catalogue)
     let use =
       stage.service.nodeMembers(port: 0, for: .compressedVoice) == nil ? NodeUse.voice : .compressedVoice
     let graph = stage.graph(

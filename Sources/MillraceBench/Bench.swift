@@ -26,7 +26,9 @@ public struct Bench: Sendable {
   public init() {}
 
   /// The suites in the order they run: the name, and a few words on what it measures.
-  public static var list: [(name: String, text: String)] { Suite.all([], .standard).map { ($0.name, $0.text) } }
+  public static var list: [(name: String, text: String)] {
+    Suite.all([], .standard).map { ($0.name, $0.text) }
+  }
 
   /// Measures, and passes each line to `write` as soon as it is known. Blocks for minutes.
   public func run(write: (String) -> Void) throws(MeasurementProblem) {

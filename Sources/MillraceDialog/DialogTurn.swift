@@ -177,6 +177,11 @@ public struct DialogTurn: Node, ~Copyable {
       _ = Self.postAnswer(packet, "no service takes it: the output \"control\" is not linked", &ports)
       return
     }
+    // Behind a node that has ended nobody would answer.
+    guard !ports.isLinked(input: Self.serviceInput) || !ports.isOver(Self.serviceInput) else {
+      _ = Self.postAnswer(packet, "the service has ended", &ports)
+      return
+    }
     try pass(packet, &ports)
   }
 

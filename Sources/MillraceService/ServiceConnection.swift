@@ -149,6 +149,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   /// Handles a command, and answers it where it has an id.
   private func obey(_ order: DialogCommand, _ id: String?) {
     guard let id else { return handle(.command(order)) }
+    // What is due ends first: a command to a dialogue that is over must not be answered as carried out.
+    handle(.tick)
     guard unanswered.count < Self.mostUnanswered, !unanswered.contains(id) else {
       let text =
         unanswered.contains(id)
@@ -299,8 +301,9 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     var taken = 0
     while let record = exchange.messages.peek() {
       let bytes = unsafe Array(record.bytes)
-      exchange.messages.drop(record)
       taken += 1
+      // Dropped when it was handled: an empty queue tells the node that everything was answered.
+      defer { exchange.messages.drop(record) }
       switch record.kind {
       case ServiceExchange.Out.frame: send(frame: bytes)
       case ServiceExchange.Out.part: parts += bytes

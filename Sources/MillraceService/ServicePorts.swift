@@ -106,7 +106,7 @@ public struct ServicePorts: ~Copyable {
     let isOver = exchange.end.isReported
     if try work(&ports) { return .again }
     // A message without room counts as received.
-    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
+    if isOver && isHandled { return try exchange.end.conclude() }
     inlet.reportEnd(ports)
     return .done
   }
@@ -115,7 +115,7 @@ public struct ServicePorts: ~Copyable {
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let isOver = exchange.end.isReported
     if try work(&ports) { return .again }
-    if isOver && exchange.isEmpty { return try exchange.end.conclude() }
+    if isOver && isHandled { return try exchange.end.conclude() }
     // A message still being handed over is sent before the end.
     if !inlet.hasMessage { exchange.isOver.store(true, ordering: .releasing) }
     exchange.wakeSignal.signal()
@@ -142,6 +142,9 @@ public struct ServicePorts: ~Copyable {
 
   /// A node's `explain`.
   public borrowing func explain(_ fault: NodeFault) -> String? { exchange.end.explain(fault) }
+
+  /// True when the connection has handled every message, and nothing of what it answered waits here.
+  private var isHandled: Bool { !inlet.hasMessage && exchange.messages.peek() == nil && exchange.isEmpty }
 
   /// One step in each direction. True when there was work.
   private mutating func work(_ ports: inout Ports) throws(NodeFault) -> Bool {

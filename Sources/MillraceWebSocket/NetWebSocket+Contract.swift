@@ -34,7 +34,7 @@ extension NetWebSocket {
       EventContract(
         "error",
         text:
-          "the connection failed, or a text frame is not an event: `vendor`, `code`, `category`, `reaction`, `text`, as for every service"
+          "the connection failed, or a text frame is not an event: `vendor`, `code`, `category`, `reaction`, `scope`, `text`, as for every service"
       ),
       EventContract(
         "lost", text: "`ms` of audio were discarded, because there was no connection"),

@@ -56,6 +56,7 @@ extension NetWebSocket {
       event.field("vendor", "websocket")
       event.field("category", "network")
       event.field("reaction", "continue")
+      event.field("scope", "connection")
       event.field("text", utf8: unsafe text.span)
     }
   }

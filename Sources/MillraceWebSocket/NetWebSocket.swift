@@ -143,6 +143,7 @@ public struct NetWebSocket: Node, ~Copyable {
         json.field("code", event.number)
         json.field("category", utf8: Array((event.error?.category.rawValue ?? "").utf8).span)
         json.field("reaction", utf8: Array((event.error?.reaction.name ?? "").utf8).span)
+        json.field("scope", "connection")
       }
       if !text.isEmpty { json.field(event.kind == .disconnected ? "reason" : "text", utf8: text.span) }
     }

@@ -67,14 +67,15 @@ import Testing
       case ("bot", .interrupted(let source, _)): ends.append("interrupted \(source.rawValue)")
       case ("bot", .replyEnded(_, let utterances)):
         ends.append("replyEnded \(utterances)")
-        break loop
       default:
         if event.name == "bargeIn" || event.isOfRun && event.name == "stopped" { ends.append(event.name) }
       }
+      // The reply may end before the answers are read here, or behind them.
+      if answers.count >= 4 && ends.count >= 2 { break loop }
     }
     run.stop()
     double.stop()
-    #expect(ends == ["error command", "replyEnded 1"])
+    #expect(Set(ends) == ["error command", "replyEnded 1"] && ends.count == 2, "\(ends)")
     #expect(Set(answers) == ["bot ask done", "bot 1 failed", "bot 2 failed", "turn 3 failed"])
     #expect(answers.count == 4)
   }

@@ -40,6 +40,31 @@ import Testing
     #expect(player.session.deadline == nil && !player.session.isClosed && !player.session.isEnding)
   }
 
+  @Test("a begin that waits for the end is answered when it takes effect, is replaced, or never will")
+  func waitingBegin() throws {
+    var player = try Player(SessionScript.way(to: .listening, .duplex) + ["hangUp"])
+    func begin(_ id: String) -> [BailianAction] {
+      player.session.handle(.command(.begin(), id: id), at: SessionScript.second)
+    }
+    func answers(_ actions: [BailianAction]) -> [String] {
+      actions.compactMap { action in
+        guard case .post(.answer(let answer)) = action else { return nil }
+        if case .failed(let error) = answer.result { return "\(answer.id): \(error.text)" }
+        return answer.id
+      }
+    }
+    #expect(begin("1") == [.answerLater])
+    let second = begin("2")
+    #expect(answers(second) == [#"1: "begin" discarded: another one replaced it"#])
+    #expect(second.contains(.answerLater))
+    #expect(answers(try player("taskFinished")) == ["2"])
+    #expect(player.session.phase == .connecting)
+    _ = try player("opened", "Started", "Listening", "hangUp")
+    #expect(begin("3") == [.answerLater])
+    #expect(answers(try player("drain", "taskFinished")) == [#"3: "begin" discarded: the node ends"#])
+    #expect(player.session.isClosed)
+  }
+
   @Test("begin starts a new dialogue, and nothing of the one before but the microphone's state is left")
   func begins() throws {
     let way =

@@ -158,7 +158,7 @@ private let uninterruptible = #"{"event":"gate","gate":"uninterruptible","on":tr
   @Test(
     "an id comes back as it was sent, whatever it consists of",
     arguments: [
-      (#""1""#, "1"), ("7", "7"), ("-7", "-7"), ("7.0", "7"), (#""a\"b\\c\/\n""#, "a\"b\\c/\n"),
+      (#""1""#, "1"), ("7", "7"), ("-7", "-7"), ("7.0", "7"), ("9223372036854775807", "9223372036854775807"), (#""a\"b\\c\/\n""#, "a\"b\\c/\n"),
       (#""grüß 😀""#, "grüß 😀"),
       (#""\u0041\u00e4\u20ac\ud83d\ude00""#, "Aä€😀"),
       ("\"\(String(repeating: "x", count: 128))\"", String(repeating: "x", count: 128)),
@@ -177,7 +177,7 @@ private let uninterruptible = #"{"event":"gate","gate":"uninterruptible","on":tr
     "a command with an invalid id is not carried out, and counted",
     arguments: [
       #""""#, "true", "7.5", "[1]", "\"\(String(repeating: "x", count: 129))\"",
-      "\"\(String(repeating: "ä", count: 65))\"", "1234567890123456789",
+      "\"\(String(repeating: "ä", count: 65))\"", "9223372036854775808",
     ])
   func invalidIDs(json: String) throws {
     let bench = try bench(.duplex)
@@ -187,6 +187,28 @@ private let uninterruptible = #"{"event":"gate","gate":"uninterruptible","on":tr
     #expect(bench.texts("control") == [])
     try bench.command(#"{"command":"hangUp","id":null}"#)
     #expect(bench.texts("control") == [#"{"command":"hangUp"}"#])
+  }
+
+  @Test("a command for a service that has ended is answered here")
+  func endedService() throws {
+    let bench = try bench(.duplex)
+    try bench.service(listening)
+    bench.end("service")
+    try bench.command(#"{"command":"update","values":{},"id":"1"}"#)
+    #expect(try bench.answers() == ["1: the service has ended"])
+    #expect(bench.texts("control") == [])
+  }
+
+  @Test("an error without a scope concerns the reply where the dialogue continues")
+  func olderErrors() throws {
+    for (error, state) in [
+      (#"{"event":"error","vendor":"own","category":"llm","reaction":"continue","text":"x"}"#, "yielding"),
+      (#"{"event":"error","vendor":"own","category":"llm","reaction":"reconnect","text":"x"}"#, "responding"),
+    ] {
+      let bench = try bench(.duplex)
+      try bench.service(listening, thinking, replyStarted, error)
+      #expect(bench.events().filter { $0.name == "turn" }.last?.string("to") == state, "\(error)")
+    }
   }
 
   @Test("answering allocates nothing")

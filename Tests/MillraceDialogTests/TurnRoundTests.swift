@@ -31,6 +31,17 @@ import Testing
     #expect(turn.state != .responding)
   }
 
+  @Test("another session may number its rounds anew", arguments: [TurnInput.closed, .reconnecting])
+  func anotherSession(end: TurnInput) {
+    var turn = Turn(.duplex)
+    turn(.start, .serviceListening, .serviceThinking)
+    turn.pass(.replyStarted, "1")
+    turn(end, .start, .connected, .serviceListening, .serviceThinking)
+    #expect(turn.state == .thinking)
+    turn.pass(.failed, "1")
+    #expect(turn.state != .thinking)
+  }
+
   @Test("an event without a round concerns the reply that is here", arguments: late)
   func unknown(input: TurnInput) {
     var turn = afterInterruption()

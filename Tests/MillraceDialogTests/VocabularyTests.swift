@@ -107,7 +107,15 @@ private let everyCommand: [DialogCommand] = [
     for event in everyEvent {
       #expect(event.json["event"]?.string == DialogEvent.contracts[event.index].name)
     }
-    #expect(Set(DialogEvent.contracts.map(\.name)).count == DialogEvent.contracts.count)
+    let names = DialogEvent.contracts.map(\.name)
+    #expect(Set(names).count == names.count)
+    // Events travel with their index, and the first of them have theirs for good.
+    let first = [
+      "connected", "conversationStarted", "state", "speechStarted", "speechEnded", "transcript", "reply",
+      "replyStarted", "replyEnded", "interrupted", "command", "media", "emotion", "gate", "usage", "latency",
+      "authWillExpire", "authExpired", "kicked", "peer", "netQuality", "error", "extra", "unknown", "answer",
+    ]
+    #expect(Array(names.prefix(first.count)) == first)
   }
 
   @Test("every command is read back from its JSON unchanged", arguments: everyCommand)

@@ -248,6 +248,20 @@ import Testing
     #expect(bench.hasEnded)
   }
 
+  @Test("a command that is taken while the end is on its way is answered before the node ends")
+  func lateCommand() throws {
+    let bench = try bench()
+    try ready(bench)
+    bench.push(text: #"{"command":"hangUp"}"#, to: "control")
+    try run(bench)
+    stage.clock.advance(by: 0)
+    // The end is reported, and the node has not looked yet.
+    bench.push(text: #"{"command":"say","text":"a","id":"late"}"#, to: "control")
+    try turn(bench)
+    #expect(answers(bench) == ["late no the dialogue has ended"])
+    #expect(bench.hasEnded)
+  }
+
   @Test("images go as the service takes them, and too large ones are refused")
   func images() throws {
     let bench = try bench()

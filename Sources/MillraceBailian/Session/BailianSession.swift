@@ -68,7 +68,7 @@ public struct BailianSession: ServiceSession {
   private var expired: DialogError?
   private var hasStarted = false
   /// `begin` arrived while the dialogue before was ending.
-  private var next: BailianBeginning?
+  private var next: (beginning: BailianBeginning, id: String?)?
   /// The graph drains: no other dialogue follows.
   private var isDraining = false
   private var isStrayReported = false
@@ -310,6 +310,7 @@ public struct BailianSession: ServiceSession {
     discardQuestion("the dialogue has ended")
     if phase != .ended { post(.state(.closed)) }
     guard rules.waitsAfterEnd && !isDraining && error == nil else {
+      discardBeginning("the node ends")
       enter(.closed)
       return actions.append(.end(error))
     }
@@ -317,8 +318,17 @@ public struct BailianSession: ServiceSession {
     expired = nil
     if let next {
       self.next = nil
-      begin(next)
+      if let id = next.id { post(.answer(DialogAnswer(id, .done(nil)))) }
+      begin(next.beginning)
     }
+  }
+
+  /// The dialogue that waits for the end of this one will not begin.
+  private mutating func discardBeginning(_ reason: String) {
+    guard let old = next else { return }
+    next = nil
+    let error = Self.refusal("\"begin\" discarded: \(reason)")
+    post(old.id.map { .answer(DialogAnswer($0, .failed(error))) } ?? .error(error))
   }
 
   private mutating func checkTime() {
@@ -431,7 +441,7 @@ public struct BailianSession: ServiceSession {
     }
     if speech.isWanted {
       startSpeech()
-    } else if let next = question {
+    } else if phase == .listening, let next = question {
       question = nil
       if let id = next.id { post(.answer(DialogAnswer(id, .done(nil)))) }
       ask(next.request)
@@ -668,7 +678,10 @@ public struct BailianSession: ServiceSession {
     do throws(JSONFormProblem) { beginning = try BailianBeginning(values) } catch {
       return refuse("\"begin\": \(error)")
     }
-    if phase == .ended { begin(beginning) } else { next = beginning }
+    guard phase != .ended else { return begin(beginning) }
+    discardBeginning("another one replaced it")
+    next = (beginning, commandID)
+    if commandID != nil { actions.append(.answerLater) }
   }
 
   /// Uses a key for the next connection; connects at once when the service had rejected the old one.

@@ -22,17 +22,30 @@ extension EventPeek {
     return .text(range)
   }
 
-  /// The digits before the point of a number that is an integer: `7`, `-7`, `7.0`. Nil when it is not one, or has more than 18 digits.
+  /// The digits before the point of a number that is an integer: `7`, `-7`, `7.0`. Nil when it is not one, or does not
+  /// fit into 64 bits. An exponent is not understood here, unlike in `DialogControl`.
   private func integerDigits(_ range: Range<Int>) -> Range<Int>? {
     let start = bytes[range.lowerBound] == UInt8(ascii: "-") ? range.lowerBound + 1 : range.lowerBound
     let end = digitsEnd(start..<range.upperBound)
-    guard end > start, end - start <= 18, bytes[start] != UInt8(ascii: "0") || end == start + 1 else {
+    guard end > start, fits(start..<end), bytes[start] != UInt8(ascii: "0") || end == start + 1 else {
       return nil
     }
     guard end < range.upperBound else { return range }
     guard bytes[end] == UInt8(ascii: "."), end + 1 < range.upperBound else { return nil }
     for index in end + 1..<range.upperBound where bytes[index] != UInt8(ascii: "0") { return nil }
     return range.lowerBound..<end
+  }
+
+  /// True when the digits are a number of at most 63 bits.
+  private func fits(_ digits: Range<Int>) -> Bool {
+    var value = 0
+    for index in digits {
+      let (tens, isTooLarge) = value.multipliedReportingOverflow(by: 10)
+      let (next, isTooLargeAgain) = tens.addingReportingOverflow(Int(bytes[index] - UInt8(ascii: "0")))
+      if isTooLarge || isTooLargeAgain { return false }
+      value = next
+    }
+    return true
   }
 
   private func digitsEnd(_ range: Range<Int>) -> Int {

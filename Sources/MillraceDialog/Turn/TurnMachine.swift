@@ -533,6 +533,8 @@ public struct TurnMachine: Sendable {
     owesInterrupt = false
     switch next {
     case .responding, .draining, .suspecting: break
+    // Another session may number its rounds anew.
+    case .closed, .reconnecting: rounds = ReplyRounds()
     default: rounds.end()
     }
     if next == .closed {

@@ -17,8 +17,11 @@ enum TurnMessages {
     if event.has("event", "interrupted") { return .serviceInterrupted }
     if event.has("event", "connected") { return .connected }
     if event.has("event", "error") {
-      // Only an error of the reply ends one: a refused command must not cut off the answer being heard.
-      return event.has("reaction", "continue") && event.has("scope", "reply") ? .failed : nil
+      // Only an error of the reply ends one: a refused command must not cut off the answer being heard. Who names no scope, a backend
+      // of one's own for example, speaks of the reply.
+      let isOfReply =
+        event.contains("scope") ? event.has("scope", "reply") : event.has("reaction", "continue")
+      return isOfReply ? .failed : nil
     }
     if event.has("event", "gate") {
       let isOn = event.isTrue("on")

@@ -37,7 +37,13 @@ extension DialogAnswer {
 
   init(_ form: JSONForm) throws(JSONFormProblem) {
     let isDone = try form.bool("ok")
-    self.init(
-      try form.string("id"), isDone ? .done(form.json["payload"]) : .failed(try DialogError(form)))
+    let id = try form.string("id")
+    if isDone {
+      self.init(id, .done(form.json["payload"]))
+    } else {
+      var error = try DialogError(form)
+      error.scope = .command
+      self.init(id, .failed(error))
+    }
   }
 }

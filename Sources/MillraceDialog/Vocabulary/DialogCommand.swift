@@ -30,7 +30,7 @@ public enum DialogCommand: Sendable, Hashable {
   /// A vendor's own command.
   case extra(name: String, payload: JSONValue)
   /// Begins again after the end: a new dialogue or session, or the room is joined. The values replace those of the node's parameters of the
-  /// same names; nil: none. Only a node with `"afterEnd":"wait"` is there to take it.
+  /// same names; nil: none, and a dialogue to resume is not kept. Only a node with `"afterEnd":"wait"` is there to take it.
   case begin(values: JSONValue? = nil)
   /// Calls a participant.
   case call(DialogCallRequest)

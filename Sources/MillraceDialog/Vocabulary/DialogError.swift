@@ -130,14 +130,13 @@ extension DialogError {
     ]
   }
 
-  /// Reads the members of an error. Without a `scope` it concerns the connection.
+  /// Reads the members of an error. One without a `scope` concerns the reply where the dialogue continues, and the connection otherwise.
   init(_ form: JSONForm) throws(JSONFormProblem) {
     let json = form.json
     vendor = try form.string("vendor")
     code = json["code"]?.integer
     name = json["name"]?.string
     category = try form.word("category")
-    scope = json["scope"] == nil ? .connection : try form.word("scope")
     detail = json["detail"]?.string
     round = json["round"]?.string
     text = try form.string("text")
@@ -149,5 +148,6 @@ extension DialogError {
     case "ended": reaction = .ended
     default: throw form.problem("reaction", "must be one of continue, retry, reconnect, refuse, ended")
     }
+    scope = json["scope"] == nil ? (reaction == .continue ? .reply : .connection) : try form.word("scope")
   }
 }

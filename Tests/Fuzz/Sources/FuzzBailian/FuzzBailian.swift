@@ -35,6 +35,7 @@ private func rules(_ byte: UInt8) -> BailianRules {
   rules.live = byte & 16 != 0 ? .start : .command
   rules.linger = byte & 32 != 0 ? second : 0
   rules.renew = byte & 64 != 0 ? second : 0
+  rules.waitsAfterEnd = byte & 128 != 0
   return rules
 }
 
@@ -77,7 +78,8 @@ private func input(_ line: ArraySlice<UInt8>) -> BailianInput? {
     guard let json = try? JSONValue(parsing: text), let command = try? DialogCommand(json: json) else {
       return nil
     }
-    return .command(command)
+    // The id of a command: how long its text is.
+    return .command(command, id: "\(text.utf8.count)")
   default: return nil
   }
 }
@@ -91,6 +93,8 @@ private struct Dialog {
   private var hasAudio = false
   private var canBeCancelled = false
   private var hasEnded = false
+  /// Commands that the session has said to answer later, each as often as it was said.
+  private var unanswered: [String: Int] = [:]
 
   /// The most commands of the service that may be pending.
   private static let maxCommands = 64
@@ -143,8 +147,14 @@ private struct Dialog {
       if !canBeCancelled { fatalError("nothing of the reply was delivered") }
       (hasAudio, canBeCancelled) = (false, false)
     case .connect, .disconnect: isConnected = false
-    case .end: hasEnded = true
+    case .end:
+      hasEnded = true
+      if let id = unanswered.keys.first { fatalError("the command \(id) is never answered") }
     case .post(let event):
+      if case .answer(let answer) = event {
+        guard let count = unanswered[answer.id] else { fatalError("\(answer.id) is answered once too often") }
+        unanswered[answer.id] = count > 1 ? count - 1 : nil
+      }
       do throws(JSONFormProblem) {
         if try DialogEvent(json: event.json) != event { fatalError("the round trip changed \(event)") }
       } catch {
@@ -153,7 +163,10 @@ private struct Dialog {
     case .refuse(let error):
       guard case .command = input else { break }
       if error.scope != .command { fatalError("a refusal of \(error.scope)") }
-    case .useCredential, .answerLater: break
+    case .answerLater:
+      guard case .command(_, let id?) = input else { fatalError("\(input) cannot be answered") }
+      unanswered[id, default: 0] += 1
+    case .useCredential: break
     }
   }
 

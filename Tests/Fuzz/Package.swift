@@ -37,6 +37,7 @@ let package = Package(
     fuzzer("FuzzControl", [product("MillraceGraph"), product("MillraceCore")]),
     fuzzer("FuzzDialog", [product("MillraceDialog"), product("MillraceJSON")]),
     fuzzer("FuzzFrames"),
+    fuzzer("FuzzFraming", [product("MillraceJSON")]),
     fuzzer("FuzzHTTP"),
     .target(
       name: "CFuzzImage", cSettings: [.define("MILLRACE_VIDEO")], linkerSettings: [.linkedLibrary("jpeg")]),

@@ -533,7 +533,7 @@ public struct TurnMachine: Sendable {
     owesInterrupt = false
     switch next {
     case .responding, .draining, .suspecting: break
-    // Another session may number its rounds anew.
+    // Another session may number its rounds from the beginning.
     case .closed, .reconnecting: rounds = ReplyRounds()
     default: rounds.end()
     }

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceService/RecordFraming.swift

@@ -31,7 +31,8 @@ import Testing
     #expect(turn.state != .responding)
   }
 
-  @Test("another session may number its rounds from the beginning", arguments: [TurnInput.closed, .reconnecting])
+  @Test(
+    "another session may number its rounds from the beginning", arguments: [TurnInput.closed, .reconnecting])
   func anotherSession(end: TurnInput) {
     var turn = Turn(.duplex)
     turn(.start, .serviceListening, .serviceThinking)

@@ -1,6 +1,7 @@
 import MillraceCore
 import MillraceNet
 import Synchronization
+import TestNet
 
 /// Records the events of a WebSocket, and lets a test wait for the next one.
 final class EventRecorder: Sendable {
@@ -84,7 +85,7 @@ func open(
 
 /// A server that echoes every message.
 func echo(
-  identity: NetIdentity? = nil, limits: WebSocketLimits = WebSocketLimits(), subprotocol: String? = nil
+  identity: NetIdentity? = nil, limits: WebSocketLimits = .patient, subprotocol: String? = nil
 ) async throws -> WebSocketServer {
   try await WebSocketServer.listen(port: 0, identity: identity, limits: limits) { _ in
     .accept(protocol: subprotocol) { socket in

@@ -60,7 +60,7 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
   /// Reads a body.
   /// - Parameters:
   ///   - body: the answer's.
-  ///   - isPage: its media type is that of a web page.
+  ///   - isPage: its media type is that of a web page, which some servers send with JSON as well.
   ///   - unix: the Unix time in nanoseconds when the request was sent.
   /// - Returns: the token, and how long it lives from then on; nil: not known.
   package func read(
@@ -79,15 +79,15 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
     guard let first else {
       throw HTTPTokenProblem("answered without content; check the URL and the method", isFinal: true)
     }
-    // A gateway's page may be gone a moment later.
-    guard !isPage, first != UInt8(ascii: "<") else {
+    let json: JSONValue
+    do throws(JSONProblem) { json = try JSONValue(parsing: body) } catch {
+      guard isPage || first == UInt8(ascii: "<") else {
+        throw HTTPTokenProblem("answered with \(error); check the URL", isFinal: true)
+      }
+      // A gateway's page may be gone a moment later.
       throw HTTPTokenProblem(
         "answered with a web page instead of JSON; check the URL, and whether a login page or a proxy answers for it"
       )
-    }
-    let json: JSONValue
-    do throws(JSONProblem) { json = try JSONValue(parsing: body) } catch {
-      throw HTTPTokenProblem("answered with \(error); check the URL", isFinal: true)
     }
     guard json.members != nil else {
       throw HTTPTokenProblem("answered with JSON that is not an object; check the URL", isFinal: true)

@@ -265,6 +265,12 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
     #expect(problem.text == "got too many requests (status 429); ask it less often\(wait)")
   }
 
+  @Test("JSON that calls itself a web page is JSON")
+  func mislabelled() throws {
+    let answer = try HTTPTokenAnswer(token: "t")
+    #expect(try answer.read(Array(#"{"t":"x"}"#.utf8), isPage: true, at: unix).token == "x")
+  }
+
   @Test("a date after a leap day is read")
   func leapDay() throws {
     // 1 March 2024, 00:00:00, is 1,709,251,200.

@@ -77,15 +77,28 @@ final class StreamRecorder: Sendable {
   var count: Int { state.withLock(\.events.count) }
 }
 
-/// Opens a byte stream to a loopback port, with ten minutes to open and to close: a machine that runs all tests at once may take longer
-/// than a user would wait.
+extension ByteStreamLimits {
+  /// Ten minutes to open and to close: a machine that runs all tests at once may take longer than a user would wait.
+  static var patient: ByteStreamLimits {
+    var limits = ByteStreamLimits()
+    limits.open = 600_000
+    limits.close = 600_000
+    return limits
+  }
+}
+
+/// Waits until the loop has done what it was given before.
+func passed(_ loop: NetLoop) async {
+  await withCheckedContinuation { continuation in loop.run { continuation.resume() } }
+}
+
+/// Opens a byte stream to a loopback port, with patience.
 func connect(
   _ port: Int, scheme: String = "tcp", host: String = "127.0.0.1",
   _ change: (inout ByteStreamRequest) -> Void = { _ in }
 ) throws -> (stream: ByteStream, events: StreamRecorder) {
   var request = ByteStreamRequest(try WebAddress("\(scheme)://\(host):\(port)"))
-  request.limits.open = 600_000
-  request.limits.close = 600_000
+  request.limits = .patient
   change(&request)
   let events = StreamRecorder()
   return (ByteStream.open(request, events: events.receive), events)
@@ -105,9 +118,7 @@ func connectSecurely(
 func echoStream(
   identity: NetIdentity? = nil, admission: ByteStreamAdmission = ByteStreamAdmission()
 ) async throws -> ByteStreamServer {
-  var limits = ByteStreamLimits()
-  limits.open = 600_000
-  limits.close = 600_000
+  var limits = ByteStreamLimits.patient
   limits.backlog = 64 << 20
   return try await ByteStreamServer.listen(
     port: 0, identity: identity, limits: limits, admission: admission

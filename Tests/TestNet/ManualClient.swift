@@ -24,6 +24,9 @@ public final class ManualClient: Sendable {
     var request = WebSocketRequest(try WebAddress(url))
     request.headers = headers
     request.proxy = .direct
+    // On a machine that runs all tests at once, both sides may take longer than a user would wait.
+    request.limits.open = 600_000
+    request.limits.ping = 0
     socket = WebSocket.open(request) { event in
       switch event {
       case .opened: received.withLock { $0.append("opened") }

@@ -167,6 +167,29 @@ private func openDescriptors() throws -> Int {
     }
   }
 
+  @Test("the sockets of a server with a thread of its own have one loop, which counts them")
+  func ownThread() async throws {
+    let accepted = Locked<[WebSocket]>([])
+    let server = try await HTTPServer.listen(port: 0) { _ in
+      .webSocket(protocol: nil) { socket in
+        accepted.withLock { $0.append(socket) }
+        return { _ in }
+      }
+    }
+    let clients = try (0..<3).map { _ in try open(server.port) }
+    for client in clients { #expect(await client.events.opened() == .some(nil)) }
+    let loops = accepted.withLock { $0.map(\.loop) }
+    let first = try #require(loops.first)
+    #expect(loops.count == 3 && loops.allSatisfy { $0 === first } && first !== NetLoop.shared)
+    #expect(first.sessions == 3)
+    for client in clients {
+      client.socket.close()
+      _ = await client.events.end()
+    }
+    while first.sessions > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    await server.stop()
+  }
+
   @Test(
     "thousands of reconnections leave no connection, no descriptor and no session behind",
     arguments: [false, true])

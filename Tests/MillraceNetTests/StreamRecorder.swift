@@ -2,46 +2,9 @@ import MillraceCore
 import MillraceNet
 import TestNet
 
-/// Records the events of a byte stream, and lets a test wait for the next one.
-final class StreamRecorder: Sendable {
-  private struct State {
-    var events: [ByteStreamEvent] = []
-    var taken = 0
-    var waiter: CheckedContinuation<Void, Never>?
-  }
-  private let state = Locked(State())
+typealias StreamRecorder = Recorder<ByteStreamEvent>
 
-  var receive: @Sendable (ByteStreamEvent) -> Void {
-    { [self] event in
-      let waiter = state.withLock { state in
-        state.events.append(event)
-        defer { state.waiter = nil }
-        return state.waiter
-      }
-      waiter?.resume()
-    }
-  }
-
-  /// The next event. The time limit of the suite ends a wait for a silent peer.
-  func next() async -> ByteStreamEvent {
-    while true {
-      let event = state.withLock { state -> ByteStreamEvent? in
-        guard state.taken < state.events.count else { return nil }
-        state.taken += 1
-        return state.events[state.taken - 1]
-      }
-      if let event { return event }
-      await withCheckedContinuation { continuation in
-        let isThere = state.withLock { state in
-          guard state.taken == state.events.count else { return true }
-          state.waiter = continuation
-          return false
-        }
-        if isThere { continuation.resume() }
-      }
-    }
-  }
-
+extension Recorder<ByteStreamEvent> {
   /// True when the next event is the opening.
   func opened() async -> Bool {
     if case .opened = await next() { true } else { false }
@@ -66,15 +29,10 @@ final class StreamRecorder: Sendable {
 
   /// Bytes that have arrived, read or not.
   var received: Int {
-    state.withLock { state in
-      state.events.reduce(0) { sum, event in
-        if case .bytes(let more) = event { sum + more.count } else { sum }
-      }
+    all.reduce(0) { sum, event in
+      if case .bytes(let more) = event { sum + more.count } else { sum }
     }
   }
-
-  /// Events so far, read or not.
-  var count: Int { state.withLock(\.events.count) }
 }
 
 extension ByteStreamLimits {

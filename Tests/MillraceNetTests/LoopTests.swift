@@ -170,14 +170,20 @@ private func openDescriptors() throws -> Int {
   @Test("the sockets of a server with a thread of its own have one loop, which counts them")
   func ownThread() async throws {
     let accepted = Locked<[WebSocket]>([])
-    let server = try await HTTPServer.listen(port: 0) { _ in
+    var limits = HTTPServer.Limits()
+    limits.patience = 600_000
+    limits.webSocket.ping = 0
+    limits.webSocket.close = 600_000
+    let server = try await HTTPServer.listen(port: 0, limits: limits) { _ in
       .webSocket(protocol: nil) { socket in
         accepted.withLock { $0.append(socket) }
         return { _ in }
       }
     }
-    let clients = try (0..<3).map { _ in try open(server.port) }
+    let clients = try (0..<3).map { _ in try open(server.port) { $0.limits.close = 600_000 } }
     for client in clients { #expect(await client.events.opened() == .some(nil)) }
+    // The answer is sent a moment before.
+    while accepted.withLock(\.count) < 3 { try await Task.sleep(for: .milliseconds(1)) }
     let loops = accepted.withLock { $0.map(\.loop) }
     let first = try #require(loops.first)
     #expect(loops.count == 3 && loops.allSatisfy { $0 === first } && first !== NetLoop.shared)

@@ -75,7 +75,7 @@ public final class NetLoop: Sendable {
   private static let hasBegun = Atomic<Bool>(false)
   /// Every loop that was made here.
   private static let owned = NIOLockedValueBox<[NetLoop]>([])
-  /// A loop made elsewhere. Whoever uses it holds it: it must not keep its wake pipe, nor an event loop that has ended.
+  /// A loop made elsewhere. Its users hold it: this reference must keep neither its wake pipe nor an event loop that has ended.
   private struct Foreign { weak var loop: NetLoop? }
   /// The loops made elsewhere that are in use, so that the sockets of one share its count and its waker.
   private static let foreign = NIOLockedValueBox<[Foreign]>([])

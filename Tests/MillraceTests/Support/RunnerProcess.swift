@@ -65,7 +65,7 @@ struct RunnerProcess {
     while try !condition() {
       guard isRunning, Date() < deadline else {
         // The process may have ended after the condition was read, and because of what it waits for.
-        try #require(condition(), "\(errorsSoFar)")
+        try #require(try condition(), "\(errorsSoFar)")
         return
       }
       usleep(2_000)

@@ -148,7 +148,7 @@ private func turnLoop() async throws {
   }
 
   @Test(
-    "a receiver that pauses within an event gets nothing more that was read with it, also behind an answer that has begun",
+    "a receiver that pauses within an event gets nothing more until it resumes, also behind an early answer",
     arguments: [false, true])
   func pausedWithin(isAnswered: Bool) async throws {
     let stream = Locked<HTTPStream?>(nil)

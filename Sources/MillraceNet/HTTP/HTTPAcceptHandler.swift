@@ -17,6 +17,8 @@ final class HTTPAcceptHandler: ChannelDuplexHandler {
     self.control = control
   }
 
+  func handlerRemoved(context: ChannelHandlerContext) { connections.stopAccepting() }
+
   func read(context: ChannelHandlerContext) {
     let bound = context.loopBound
     connections.read(on: context.eventLoop) { bound.value.read() }

@@ -405,7 +405,11 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// The request is complete, and the server's code accepts it as a WebSocket.
   func upgrade(_ upgrade: HTTPUpgrade) {
     guard let context, let codec, let exchange else { return }
+    guard !server.connections.isStopping else {
+      return answer(.refusal(503, "the server is stopping"), in: exchange)
+    }
     deadline?.cancel()
+    sending.end()
     state = .over
     server.connections.remove(self)
     exchange.end(nil)

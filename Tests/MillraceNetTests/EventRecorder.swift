@@ -82,9 +82,18 @@ func open(
   return (WebSocket.open(request, events: events.receive), events)
 }
 
+extension WebSocketLimits {
+  /// Ten minutes to open: a machine that runs all tests at once may be slow.
+  static var patient: WebSocketLimits {
+    var limits = WebSocketLimits()
+    limits.open = 600_000
+    return limits
+  }
+}
+
 /// A server that echoes every message.
 func echo(
-  identity: NetIdentity? = nil, limits: WebSocketLimits = WebSocketLimits(), subprotocol: String? = nil
+  identity: NetIdentity? = nil, limits: WebSocketLimits = .patient, subprotocol: String? = nil
 ) async throws -> WebSocketServer {
   try await WebSocketServer.listen(port: 0, identity: identity, limits: limits) { _ in
     .accept(protocol: subprotocol) { socket in

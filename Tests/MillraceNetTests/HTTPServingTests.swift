@@ -24,20 +24,6 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
   reply.send(HTTPServer.Response(body: request.body))
 }
 
-/// Returns when the network thread has certainly had its turn at every socket several times: 20 requests were answered meanwhile.
-private func turnLoop() async throws {
-  let server = try await serve { _ in .answer(.text("")) }
-  try await blocking { [port = server.port] in
-    let connection = try RawConnection(port: port)
-    for _ in 0..<20 {
-      connection.send(request())
-      #expect(response(connection).head.hasPrefix("HTTP/1.1 200 "))
-    }
-    connection.close()
-  }
-  await server.stop()
-}
-
 @Suite("HTTP request bodies", .timeLimit(.minutes(30))) struct HTTPRequestBodyTests {
   @Test("a body is given as a whole, with a length or in chunks, and the connection stays open")
   func whole() async throws {
@@ -183,24 +169,25 @@ private func turnLoop() async throws {
     // Both chunks come with one read of the socket.
     connection.send(
       request("/", "Transfer-Encoding: chunked\r\n", method: "POST") + "3\r\nabc\r\n2\r\nde\r\n")
-    try await until { received.withLock { $0 == ["abc"] } }
+    #expect(try await becomes { received.withLock { $0 == ["abc"] } })
     try await turnLoop()
     #expect(received.withLock { $0 } == ["abc"])
     kept.withLock { $0 }?.resume()
-    try await until { received.withLock(\.count) >= 2 }
+    #expect(try await becomes { received.withLock(\.count) >= 2 })
     // This has to be read from the socket.
     connection.send("0\r\n\r\n")
     try await turnLoop()
     #expect(received.withLock { $0 } == ["abc", "de"])
     kept.withLock { $0.take() }?.resume()
-    try await until { received.withLock(\.count) >= 3 }
+    #expect(try await becomes { received.withLock(\.count) >= 3 })
     #expect(received.withLock { $0 } == ["abc", "de", "end"])
     #expect(try await blocking { connection.readHead().hasPrefix("HTTP/1.1 200 ") })
     connection.close()
     await server.stop()
   }
 
-  @Test("the receiver of a streamed body learns that it was answered before its end", arguments: [false, true])
+  @Test(
+    "the receiver of a streamed body learns that it was answered before its end", arguments: [false, true])
   func answeredEarly(isAtOnce: Bool) async throws {
     let ends = Locked<[NetError.Kind?]>([])
     let server = try await serve { _ in

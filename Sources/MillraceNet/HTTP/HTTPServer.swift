@@ -37,7 +37,7 @@ public final class HTTPServer: Sendable {
   public var refused: Int { figures.refused.load(ordering: .relaxed) }
 
   private init(
-    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup?, 
+    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup?,
     _ all: NIOLoopBound<HTTPServerConnections>, _ gate: LoopGate, _ figures: ServerCounters
   ) {
     self.channel = channel

@@ -9,6 +9,7 @@ import Testing
 extension NetWebSocketTests {
   private func ends(_ port: Int, _ change: (inout WebSocketRequest) -> Void = { _ in }) async throws -> Int? {
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
+    request.limits.open = 600_000
     change(&request)
     return await withCheckedContinuation { continuation in
       let socket = Locked<WebSocket?>(nil)
@@ -28,7 +29,8 @@ extension NetWebSocketTests {
   )
   func refusedClients() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "token": "s3cret", "origins": .list(["https://app.example.org"])],
+      NetWebSocket.self,
+      ["listen": 0, "token": "s3cret", "origins": .list(["https://app.example.org"]), "open": 600_000],
       inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let key = ("Authorization", "Bearer s3cret")
@@ -49,6 +51,7 @@ extension NetWebSocketTests {
     #expect(!reports.contains { $0.json.contains("s3cret") })
     let received = Locked<[String]>([])
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
+    request.limits.open = 600_000
     request.headers = [key, ("Origin", "https://app.example.org")]
     let socket = WebSocket.open(request) { event in
       if case .text(let bytes) = event {
@@ -65,13 +68,15 @@ extension NetWebSocketTests {
   @Test("clients that come and go do not fill a graph that reads nothing")
   func filled() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "largest": 16_384], inputs: ["text": lines], clock: .realtime)
+      NetWebSocket.self, ["listen": 0, "largest": 16_384, "open": 600_000], inputs: ["text": lines],
+      clock: .realtime)
     let port = try port(bench)
     let sent = Locked(0)
     // The node does not run from here on.
     var status: Int?
     for _ in 0..<2_000 where status == nil {
       var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
+      request.limits.open = 600_000
       // While the node does not read, the close frame is not read either.
       request.limits.close = 50
       status = await withCheckedContinuation { continuation in

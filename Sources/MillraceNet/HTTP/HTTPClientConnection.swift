@@ -118,7 +118,7 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   }
 
   /// Closes at once. The call, if any, is not told.
-  /// - Parameter problem: what the sender of a streamed request is told.
+  /// - Parameter problem: why the stream of a streamed request ends.
   func close(_ problem: NetError = NetError(.cancelled, "the request was ended")) {
     state = .closed
     pending.removeAll()

@@ -13,7 +13,7 @@ struct HTTPRedirect {
   ///
   /// 307 and 308 keep method and body; 303 asks with GET; 301 and 302 turn POST into GET, as browsers do. Headers with credentials and the
   /// `Host` header stay with the origin they were given for. From `https:` no redirect leads to `http:`, except from this machine to
-  /// itself: what a public server redirects there would reach whoever listens on that port.
+  /// itself: a public server could otherwise send requests to any program that listens there.
   /// - Throws: `refused` with the status when it must not be followed.
   mutating func next(
     _ request: HTTPClient.Request, _ response: HTTPClient.Response

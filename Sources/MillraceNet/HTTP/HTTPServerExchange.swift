@@ -30,7 +30,7 @@ final class HTTPServerExchange {
   /// Writes the answer. It refers to this exchange, so that it is released at the end.
   private var writer: HTTPResponseWriter?
 
-  /// What the receiver of a streamed body is told when the exchange is over before the body.
+  /// What the receiver of a streamed body receives when the exchange is over before the body.
   private var rest: NetError?
   private var limit = 0
   private var received = 0

@@ -81,7 +81,7 @@ struct HTTPUpgrade {
     do {
       try socket.attach(to: channel, isServer: true, peer: peer, host: peer, subprotocol: subprotocol)
     } catch {
-      // The client has gone: the receiver is told, and released.
+      // The client has gone: the receiver is notified, and released.
       socket.cancel()
       throw error
     }

@@ -53,7 +53,7 @@ private func serve(
     let asked = Flag()
     let reports = Locked<[ServerAdmission.Refusals]>([])
     let server = try await WebSocketServer.listen(
-      port: 0, refused: { refusals in reports.withLock { $0.append(refusals) } }
+      port: 0, limits: .patient, refused: { refusals in reports.withLock { $0.append(refusals) } }
     ) { _ in
       asked.set()
       return .accept { _ in { _ in } }

@@ -40,7 +40,7 @@ private func onOwnThread(_ body: @escaping @Sendable () -> Int32) async -> Int32
       limitDescriptors(128)
       let reports = Locked<[ServerAdmission.Refusals]>([])
       let server = try await WebSocketServer.listen(
-        port: 0, refused: { refusals in reports.withLock { $0.append(refusals) } }
+        port: 0, limits: .patient, refused: { refusals in reports.withLock { $0.append(refusals) } }
       ) { _ in .accept { _ in { _ in } } }
       let failed = await onOwnThread {
         var held = exhaust(sparing: 1)

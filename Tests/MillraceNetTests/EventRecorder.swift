@@ -90,6 +90,15 @@ func open(
   return (WebSocket.open(request, events: events.receive), events)
 }
 
+extension WebSocketLimits {
+  /// Ten minutes to open: a machine that runs all tests at once may be slow.
+  static var patient: WebSocketLimits {
+    var limits = WebSocketLimits()
+    limits.open = 600_000
+    return limits
+  }
+}
+
 /// A server that echoes every message.
 func echo(
   identity: NetIdentity? = nil, limits: WebSocketLimits = .patient, subprotocol: String? = nil

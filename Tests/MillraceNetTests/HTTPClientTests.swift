@@ -99,6 +99,25 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     raw.stop()
   }
 
+  @Test("the size that HEAD asks for, or that an unchanged page has, may be larger than the limit of a body")
+  func sizes() async throws {
+    let raw = try RawServer { peer in
+      for status in ["200 OK", "304 Not Modified"] {
+        _ = peer.readHead()
+        peer.send("HTTP/1.1 \(status)\r\nContent-Length: 5000000\r\n\r\n")
+      }
+      _ = peer.isClosed()
+    }
+    let client = HTTPClient.patient
+    for (method, status) in [("HEAD", 200), ("GET", 304)] {
+      let response = try await client.run(try ask(raw.port, method: method))
+      #expect(response.status == status && response["Content-Length"] == "5000000" && response.body.isEmpty)
+    }
+    #expect(raw.count == 1)
+    client.close()
+    raw.stop()
+  }
+
   @Test("a page where data was expected is an error that names both types")
   func html() async throws {
     let server = try await serve { request in
@@ -366,12 +385,85 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     held.withLock { $0 = call }
     mayAnswer.set()
     try await until { hasBegun.isOn }
-    // What came with the head is at most one read of the socket.
-    #expect(received.withLock(\.count) < 5_000_000)
+    try await turnLoop()
+    #expect(received.withLock(\.isEmpty))
     call.resume()
     try await until { isOver.isOn }
     #expect(received.withLock { $0 == body })
     raw.stop()
+  }
+
+  @Test(
+    "a receiver that pauses within an event gets nothing more until it resumes, neither the end nor a loss",
+    arguments: [true, false])
+  func pausedWithin(isComplete: Bool) async throws {
+    let mayAnswer = Flag()
+    let raw = try RawServer { peer in
+      _ = peer.readHead()
+      while !mayAnswer.isOn { usleep(1_000) }
+      // All of it comes with one read of the socket, and then the connection ends.
+      peer.send(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n"
+          + (isComplete ? "0\r\n\r\n" : ""))
+    }
+    let received = Locked<[String]>([])
+    let held = Locked<HTTPClient.Call?>(nil)
+    let call = HTTPClient.shared.stream(try ask(raw.port)) { event in
+      switch event {
+      case .head: received.withLock { $0.append("head") }
+      case .bytes(let bytes):
+        received.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+        held.withLock { $0 }?.pause()
+      case .end: received.withLock { $0.append("end") }
+      case .failed(let problem): received.withLock { $0.append(problem.kind.rawValue) }
+      }
+    }
+    held.withLock { $0 = call }
+    mayAnswer.set()
+    let all = ["head", "abc", "de", isComplete ? "end" : "lost"]
+    try await until { received.withLock(\.count) >= 2 }
+    for count in 2...3 {
+      try await turnLoop()
+      #expect(received.withLock { $0 } == Array(all.prefix(count)))
+      call.resume()
+      #expect(try await becomes { received.withLock(\.count) > count })
+    }
+    #expect(received.withLock { $0 } == all)
+    raw.stop()
+  }
+
+  @Test(
+    "a connection that is lost before the answer is the reason for both sides, also over TLS without a close alert",
+    arguments: [false, true])
+  func lost(isSecure: Bool) async throws {
+    let kept = Locked<HTTPReply?>(nil)
+    let isHere = Flag()
+    let server = try await serve(identity: isSecure ? Certificates.localhost : nil) { _ in
+      .stream(limit: .max) { reply in
+        kept.withLock { $0 = reply }
+        return { event in if case .bytes = event { isHere.set() } }
+      }
+    }
+    let relay = Relay(to: server.port)
+    let ends = Locked<[NetError?]>([])
+    let request = try ask(relay.port, method: "POST", scheme: isSecure ? "https" : "http") {
+      $0.body = .stream(length: nil) { stream in
+        _ = stream.send([1, 2, 3])
+        return { event in
+          if case .closed(let problem) = event { ends.withLock { $0.append(problem) } }
+        }
+      }
+    }
+    let task = Task { await failure(of: request) }
+    try await until { isHere.isOn }
+    relay.cut(isAway: true)
+    let expected = NetError(.lost, "localhost:\(relay.port) closed the connection before it answered")
+    #expect(await task.value == expected)
+    try await until { !ends.withLock(\.isEmpty) }
+    #expect(ends.withLock { $0 } == [expected])
+    kept.withLock { $0 = nil }
+    relay.stop()
+    await server.stop()
   }
 
   @Test(

@@ -14,6 +14,7 @@ private func serve(
 ) async throws -> HTTPServer {
   var limits = HTTPServer.Limits()
   limits.patience = 600_000
+  limits.webSocket.close = 600_000
   return try await HTTPServer.listen(
     port: 0, identity: identity, on: loop, limits: limits, admission: admission
   ) { request in
@@ -31,6 +32,21 @@ private func serve(
     default: return .refuse(status: 404, "not found")
     }
   }
+}
+
+/// The headers of a WebSocket handshake, RFC 6455 section 1.3.
+private let handshake =
+  "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+/// Held by what a test expects to be released.
+private final class Token: Sendable {
+  private let isGone: Flag
+  private let socket: WebSocket?
+  init(_ isGone: Flag, _ socket: WebSocket? = nil) {
+    self.isGone = isGone
+    self.socket = socket
+  }
+  deinit { isGone.set() }
 }
 
 @Suite("HTTP and WebSockets on one port", .timeLimit(.minutes(30))) struct HTTPMixedTests {
@@ -63,11 +79,9 @@ private func serve(
     let server = try await serve()
     let echoed = try await blocking { [port = server.port] in
       let connection = try RawConnection(port: port)
-      let upgrade =
-        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
       // All at once: a page, a handshake, a frame.
       connection.send(
-        Array((request() + request("/socket", upgrade)).utf8) + frame(1, [65], isMasked: true))
+        Array((request() + request("/socket", handshake)).utf8) + frame(1, [65], isMasked: true))
       #expect(response(connection).body == "page")
       let head = connection.readHead()
       #expect(head.hasPrefix("HTTP/1.1 101 ") && head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
@@ -163,12 +177,104 @@ private func serve(
     await shared.stop()
     let own = try await serve(on: nil)
     let events = EventRecorder()
-    let socket = WebSocket.open(
-      WebSocketRequest(try WebAddress("ws://127.0.0.1:\(own.port)/socket")), events: events.receive)
+    var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(own.port)/socket"))
+    request.limits.open = 600_000
+    request.limits.ping = 0
+    let socket = WebSocket.open(request, events: events.receive)
     #expect(await events.opened() == .some(nil))
     await own.stop()
     #expect(await events.end().code == 1001)
     socket.cancel()
+  }
+
+  @Test("a handshake that is completed while the server stops is answered with 503")
+  func lateHandshake() async throws {
+    let asked = Atomic<Int>(0)
+    let server = try await serve(on: nil) { _ in asked.add(1, ordering: .relaxed) }
+    let (idle, late) = try await blocking { [port = server.port] in
+      let idle = try RawConnection(port: port)
+      idle.send(request())
+      #expect(response(idle).body == "page")
+      let late = try RawConnection(port: port)
+      // The server's code decides when the head is there; the empty body is still to come.
+      late.send(request("/socket", handshake + "Transfer-Encoding: chunked\r\n"))
+      while asked.load(ordering: .relaxed) < 2 { usleep(1_000) }
+      return (idle, late)
+    }
+    let stopping = Task { await server.stop() }
+    try await blocking {
+      // The server has closed its idle connections: it is stopping.
+      _ = idle.isClosed()
+      late.send("0\r\n\r\n")
+      #expect(late.readHead().hasPrefix("HTTP/1.1 503 "))
+      #expect(late.isClosed())
+    }
+    await stopping.value
+    idle.close()
+    late.close()
+  }
+
+  @Test("a WebSocket that is closed as soon as it is there ends for its receiver, which is released")
+  func closedAtOnce() async throws {
+    let ends = Locked<[Int]>([])
+    let isGone = Flag()
+    var limits = HTTPServer.Limits()
+    limits.patience = 600_000
+    let server = try await HTTPServer.listen(port: 0, on: .shared, limits: limits) { _ in
+      .webSocket { socket in
+        socket.close()
+        // The receiver of a socket's events usually holds the socket.
+        let token = Token(isGone, socket)
+        return { event in
+          withExtendedLifetime(token) {
+            if case .closed(let end) = event { ends.withLock { $0.append(end.code) } }
+          }
+        }
+      }
+    }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      #expect(connection.handshake().hasPrefix("HTTP/1.1 101 "))
+      #expect(connection.isClosed())
+      connection.close()
+    }
+    #expect(try await becomes { isGone.isOn })
+    #expect(ends.withLock { $0 } == [1006])
+    await server.stop()
+  }
+
+  @Test(
+    "a server that has stopped releases its owner's code, though the owner holds the server",
+    arguments: [false, true])
+  func released(isOnLoop: Bool) async throws {
+    let isGone = Flag()
+    let server = Locked<HTTPServer?>(nil)
+    try await Self.serveAndStop(Token(isGone), on: isOnLoop ? .shared : nil) { made in
+      server.withLock { $0 = made }
+    }
+    #expect(try await becomes { isGone.isOn })
+    // It was held all the time.
+    #expect(server.withLock { $0 != nil })
+  }
+
+  private static func serveAndStop(
+    _ token: Token, on loop: NetLoop?, _ keep: @Sendable (HTTPServer) -> Void
+  ) async throws {
+    var limits = HTTPServer.Limits()
+    limits.patience = 600_000
+    let server = try await HTTPServer.listen(
+      port: 0, on: loop, limits: limits, refused: { _ in withExtendedLifetime(token) {} }
+    ) { _ in
+      withExtendedLifetime(token) { .answer(.text("page")) }
+    }
+    keep(server)
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request())
+      #expect(response(connection).body == "page")
+      connection.close()
+    }
+    await server.stop()
   }
 
   @Test("curl: uploads, several requests on one connection, methods")

@@ -66,6 +66,10 @@ private func next(
         "a.example:443 redirects from https: to http: at b.example:80; requests are not sent there in plain text"
       ),
       (
+        "http://127.0.0.1:8080/secret",
+        "a.example:443 redirects from https: to http: at 127.0.0.1:8080; requests are not sent there in plain text"
+      ),
+      (
         "ftp://b.example/secret",
         "a.example:443 redirects to an invalid address: an address must begin with one of ws, wss, http, https, tcp, tls"
       ),
@@ -107,6 +111,13 @@ private func next(
           .refused, status: 307,
           "a.example:443 redirects to another origin, \(other), which must not get the request")
     }
+  }
+
+  @Test("a server on this machine may redirect from https: to http: on this machine")
+  func loopback() throws {
+    let request = try next(307, from: "https://localhost/x", to: "http://127.0.0.1:8080/y")
+    #expect(request.address.authority == "127.0.0.1:8080" && request.address.target == "/y")
+    #expect(throws: NetError.self) { _ = try next(307, from: "https://localhost/x", to: "http://a.example/") }
   }
 
   @Test("a streamed request is not sent a second time")
@@ -180,6 +191,7 @@ private func next(
       return .answer(HTTPServer.Response(status: 302, headers: [("Location", "/\(number + 1)")]))
     }
     var request = HTTPClient.Request("GET", try WebAddress("http://localhost:\(server.port)/0"))
+    request.timeouts = HTTPClient.Timeouts(connect: 600_000, answer: 600_000, whole: 600_000)
     request.redirects = 2
     let place = "localhost:\(server.port)"
     let endless = request

@@ -63,7 +63,7 @@ struct HTTPServerTests {
 
   @Test("what is no HTTP, or too much of it, is refused and the connection closed")
   func garbage() async throws {
-    var limits = HTTPServer.Limits()
+    var limits = Self.patient
     limits.body = 1_000
     let server = try await Self.listen(limits)
     try await blocking { [port = server.port] in
@@ -149,7 +149,7 @@ struct HTTPServerTests {
     let asked = Atomic<Int>(0)
     let cancelled = Atomic<Int>(0)
     let isOpen = Atomic<Bool>(false)
-    let server = try await HTTPServer.listen(port: 0) { request in
+    let server = try await HTTPServer.listen(port: 0, limits: Self.patient) { request in
       asked.add(1, ordering: .relaxed)
       while !isOpen.load(ordering: .relaxed) {
         if Task.isCancelled {

@@ -102,7 +102,6 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
   func streamed() async throws {
     let received = Locked<[UInt8]>([])
     let kept = Locked<HTTPReply?>(nil)
-    let isSent = Flag()
     let server = try await serve { _ in
       .stream(limit: .max) { reply in
         reply.pause()
@@ -122,17 +121,128 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
       let connection = try RawConnection(port: port, buffer: 4_096)
       connection.send(request("/", "Content-Length: \(body.count)\r\n", method: "POST"))
       connection.send(body)
-      isSent.set()
       return response(connection).body
     }
     try await until { kept.withLock { $0 != nil } }
-    // One read of the socket at most came with the head.
-    #expect(received.withLock(\.count) < 1_000_000 && !isSent.isOn)
+    try await turnLoop()
+    #expect(received.withLock(\.isEmpty))
     kept.withLock { $0 }?.resume()
     #expect(try await answer == "all")
     #expect(received.withLock { $0 == body })
     kept.withLock { $0 = nil }
     await server.stop()
+  }
+
+  @Test(
+    "a receiver that pauses within an event gets nothing more until it resumes, also behind an early answer",
+    arguments: [false, true])
+  func pausedWithin(isAnswered: Bool) async throws {
+    let stream = Locked<HTTPStream?>(nil)
+    let kept = Locked<HTTPReply?>(nil)
+    let received = Locked<[String]>([])
+    let server = try await serve { _ in
+      .stream(limit: .max) { reply in
+        kept.withLock { $0 = reply }
+        if isAnswered {
+          reply.send(
+            HTTPServer.Response(
+              content: .stream { made in
+                stream.withLock { $0 = made }
+                return { _ in }
+              }))
+        }
+        return { event in
+          switch event {
+          case .bytes(let bytes):
+            received.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+            reply.pause()
+          case .end:
+            received.withLock { $0.append("end") }
+            stream.withLock { $0 }?.end()
+            reply.send(.text(""))
+          case .failed(let problem): received.withLock { $0.append("\(problem)") }
+          }
+        }
+      }
+    }
+    let connection = try RawConnection(port: server.port)
+    // Both chunks come with one read of the socket.
+    connection.send(
+      request("/", "Transfer-Encoding: chunked\r\n", method: "POST") + "3\r\nabc\r\n2\r\nde\r\n")
+    #expect(try await becomes { received.withLock { $0 == ["abc"] } })
+    try await turnLoop()
+    #expect(received.withLock { $0 } == ["abc"])
+    kept.withLock { $0 }?.resume()
+    #expect(try await becomes { received.withLock(\.count) >= 2 })
+    // This has to be read from the socket.
+    connection.send("0\r\n\r\n")
+    try await turnLoop()
+    #expect(received.withLock { $0 } == ["abc", "de"])
+    kept.withLock { $0.take() }?.resume()
+    #expect(try await becomes { received.withLock(\.count) >= 3 })
+    #expect(received.withLock { $0 } == ["abc", "de", "end"])
+    #expect(try await blocking { connection.readHead().hasPrefix("HTTP/1.1 200 ") })
+    connection.close()
+    await server.stop()
+  }
+
+  @Test(
+    "the receiver of a streamed body learns that it was answered before its end", arguments: [false, true])
+  func answeredEarly(isAtOnce: Bool) async throws {
+    let ends = Locked<[NetError.Kind?]>([])
+    let server = try await serve { _ in
+      .stream(limit: .max) { reply in
+        // At once: the answer is sent before there is a receiver.
+        if isAtOnce { reply.send(.text("no", status: 409)) }
+        return { event in
+          switch event {
+          case .bytes: reply.send(.text("no", status: 409))
+          case .end: ends.withLock { $0.append(nil) }
+          case .failed(let problem): ends.withLock { $0.append(problem.kind) }
+          }
+        }
+      }
+    }
+    try await blocking { [port = server.port] in
+      let connection = try RawConnection(port: port)
+      connection.send(request("/", "Content-Length: 9\r\n", method: "POST") + "abc")
+      #expect(response(connection).body == "no")
+      #expect(connection.isClosed())
+      connection.close()
+    }
+    // Behind this, nothing of the connection is left.
+    await server.stop()
+    #expect(ends.withLock { $0 } == [.cancelled])
+  }
+
+  @Test("a client that stops sending its body behind an answer that has begun is disconnected")
+  func stalledBehindAnswer() async throws {
+    let ends = Locked<[NetError.Kind?]>([])
+    // On a busy machine the head itself may come too late: then try with more patience.
+    for patience in [500, 5_000, 50_000] where ends.withLock(\.isEmpty) {
+      let server = try await serve {
+        $0.patience = patience
+      } _: { _ in
+        .stream(limit: .max) { reply in
+          reply.send(HTTPServer.Response(content: .stream { _ in { _ in } }))
+          return { event in
+            switch event {
+            case .bytes: break
+            case .end: ends.withLock { $0.append(nil) }
+            case .failed(let problem): ends.withLock { $0.append(problem.kind) }
+            }
+          }
+        }
+      }
+      try await blocking { [port = server.port] in
+        let connection = try RawConnection(port: port)
+        connection.send(request("/", "Content-Length: 9\r\n", method: "POST") + "abc")
+        #expect(connection.isClosed())
+        connection.close()
+      }
+      await server.stop()
+    }
+    #expect(ends.withLock { $0 } == [.timeout])
   }
 
   @Test("a streamed body that breaks off, is not HTTP or is too large ends with its reason")
@@ -340,6 +450,83 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
       await server.stop()
     }
     #expect(outcomes.withLock { $0 } == [.lost])
+  }
+}
+
+@Suite("HTTP clients that read slowly", .timeLimit(.minutes(30))) struct HTTPSlowReaderTests {
+  @Test("a client that keeps reading, however slowly, gets the whole answer", arguments: [false, true])
+  func slow(isStreamed: Bool) async throws {
+    // More than the system's buffers between the two hold.
+    let content = [UInt8](repeating: 1, count: 10_000_000)
+    var isWhole = false
+    // On a busy machine the client itself may stand still for too long: then try with more patience.
+    for patience in [1_000, 10_000, 50_000] where !isWhole {
+      let server = try await serve {
+        $0.patience = patience
+      } _: { _ in
+        guard isStreamed else { return .answer(HTTPServer.Response(body: content)) }
+        return .answer(
+          HTTPServer.Response(
+            content: .stream { stream in
+              _ = stream.send(content)
+              stream.end()
+              return { _ in }
+            }))
+      }
+      isWhole = try await blocking { [port = server.port] in
+        let connection = try RawConnection(port: port, buffer: 4_096)
+        defer { connection.close() }
+        // Without chunks, and the end of the connection is the end of the content.
+        connection.send("GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        guard connection.readHead().contains(" 200 ") else { return false }
+        var count = 0
+        // For four times as long as it may stand still. This is far too little for the server's system to want more.
+        for _ in 0..<80 {
+          usleep(UInt32(patience) * 50)
+          count += connection.read(4_000)?.count ?? 0
+        }
+        while let more = connection.read() { count += more.count }
+        return count == content.count
+      }
+      await server.stop()
+    }
+    #expect(isWhole)
+  }
+
+  @Test("a server that stops lets a client read the end of a response that was written already")
+  func stoppedBeforeTheEnd() async throws {
+    let content = [UInt8](repeating: 1, count: 10_000_000)
+    let server = try await serve { request in
+      guard request.path == "/large" else { return .answer(.text("small")) }
+      return .answer(
+        HTTPServer.Response(
+          content: .stream { stream in
+            _ = stream.send(content)
+            stream.end()
+            return { _ in }
+          }))
+    }
+    let (idle, large) = try await blocking { [port = server.port] in
+      let idle = try RawConnection(port: port)
+      idle.send(request())
+      #expect(response(idle).body == "small")
+      let large = try RawConnection(port: port, buffer: 4_096)
+      large.send(request("/large"))
+      #expect(large.readHead().hasPrefix("HTTP/1.1 200 "))
+      return (idle, large)
+    }
+    let stopping = Task { await server.stop() }
+    let rest = try await blocking {
+      // The server has closed its idle connections: it is stopping.
+      _ = idle.isClosed()
+      var rest: [UInt8] = []
+      while let more = large.read() { rest += more }
+      return rest
+    }
+    #expect(rest.count > content.count && rest.suffix(7) == Array("\r\n0\r\n\r\n".utf8)[...])
+    await stopping.value
+    idle.close()
+    large.close()
   }
 }
 

@@ -30,6 +30,32 @@ func until(_ isSo: @Sendable () -> Bool) async throws {
   while !isSo() { try await Task.sleep(for: .milliseconds(1)) }
 }
 
+/// Whether something becomes so within two minutes. For what would never come if it were broken, and does not wait for a peer.
+func becomes(_ isSo: @Sendable () -> Bool) async throws -> Bool {
+  let end = ContinuousClock.now + .seconds(120)
+  while !isSo() {
+    guard ContinuousClock.now < end else { return false }
+    try await Task.sleep(for: .milliseconds(1))
+  }
+  return true
+}
+
+/// Returns when the network thread has certainly had its turn at every socket several times: it answered 20 requests meanwhile.
+func turnLoop() async throws {
+  var limits = HTTPServer.Limits()
+  limits.patience = 600_000
+  let server = try await HTTPServer.listen(port: 0, on: .shared, limits: limits) { _ in .answer(.text("")) }
+  try await blocking { [port = server.port] in
+    let connection = try RawConnection(port: port)
+    for _ in 0..<20 {
+      connection.send(request())
+      #expect(response(connection).head.hasPrefix("HTTP/1.1 200 "))
+    }
+    connection.close()
+  }
+  await server.stop()
+}
+
 /// Bytes in which an omission, a repetition or a cut shows.
 func pattern(_ count: Int) -> [UInt8] {
   (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

@@ -9,7 +9,7 @@ import Testing
   @Test("a closed socket is deallocated on both sides, also one that its own receiver holds")
   func gone() async throws {
     let accepted = Locked<[WeakSocket]>([])
-    let server = try await WebSocketServer.listen(port: 0) { _ in
+    let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
       .accept { socket in
         accepted.withLock { $0.append(WeakSocket(socket)) }
         return { event in if case .text(let bytes) = event { _ = socket.send(bytes, isText: true) } }
@@ -149,7 +149,7 @@ import Testing
   func pingFlood() async throws {
     // More than the buffers between the two hold: nothing else is sent before it is read.
     let large = 6_000_000
-    let server = try await WebSocketServer.listen(port: 0) { _ in
+    let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
       .accept { socket in
         { event in
           if case .opened = event { _ = socket.send(.init(repeating: 0, count: large), isText: false) }
@@ -205,7 +205,7 @@ import Testing
   @Test("a server may close or cancel as soon as it receives the socket")
   func closedAtOnce() async throws {
     for cancels in [true, false] {
-      let server = try await WebSocketServer.listen(port: 0) { _ in
+      let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
         .accept { socket in
           if cancels { socket.cancel() } else { socket.close(code: 1013) }
           return { _ in }

@@ -136,7 +136,7 @@ private func openDescriptors() throws -> Int {
     await #expect(processExitsWith: .success) {
       let astray = Atomic<Int>(0)
       let loops = Locked<Set<ObjectIdentifier>>([])
-      let server = try await WebSocketServer.listen(port: 0) { _ in
+      let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
         .accept { socket in
           loops.withLock { _ = $0.insert(ObjectIdentifier(socket.loop)) }
           return { event in

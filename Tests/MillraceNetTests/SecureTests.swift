@@ -55,6 +55,25 @@ func carry(
     return await events.end().problem
   }
 
+  @Test("to a WebSocket an end of TCP without a close alert is an end without a close frame")
+  func cut() async throws {
+    let server = try await echo(identity: Certificates.localhost)
+    let relay = Relay(to: server.port)
+    let (socket, events) = try open(relay.port, scheme: "wss", host: "localhost") {
+      $0.trust = .file(Certificates.authority)
+    }
+    #expect(await events.opened() == .some(nil))
+    relay.cut(isAway: true)
+    let end = await events.end()
+    #expect(
+      end.problem
+        == NetError(
+          .lost, "localhost:\(relay.port) closed the connection without a close frame (1006)"))
+    socket.cancel()
+    relay.stop()
+    server.stop()
+  }
+
   @Test("a trusted certificate is accepted, by name and by numeric address")
   func good() async throws {
     for host in ["localhost", "127.0.0.1"] {

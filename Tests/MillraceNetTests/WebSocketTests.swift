@@ -29,7 +29,7 @@ import Testing
   @Test("headers, path and subprotocols reach the server, and its choice comes back")
   func handshake() async throws {
     let seen = Locked<[WebSocketServer.Client]>([])
-    let server = try await WebSocketServer.listen(port: 0) { client in
+    let server = try await WebSocketServer.listen(port: 0, limits: .patient) { client in
       seen.withLock { $0.append(client) }
       return .accept(protocol: "two") { _ in { _ in } }
     }
@@ -75,7 +75,7 @@ import Testing
     let (_, refused) = try open(raw.port)
     #expect(await refused.end().problem?.kind == .protocolError)
     raw.stop()
-    let server = try await WebSocketServer.listen(port: 0) { _ in
+    let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
       .accept { socket in
         for index in 0..<100 { _ = socket.send(text: "\(index)") }
         return { event in
@@ -361,7 +361,9 @@ import Testing
 @Suite("WebSocket servers", .timeLimit(.minutes(30))) struct WebSocketServerTests {
   @Test("a request without an upgrade gets 426; a refused one gets the status and the text")
   func refusals() async throws {
-    let server = try await WebSocketServer.listen(port: 0) { _ in .refuse(status: 403, "not you") }
+    let server = try await WebSocketServer.listen(port: 0, limits: .patient) { _ in
+      .refuse(status: 403, "not you")
+    }
     let plain = try RawConnection(port: server.port)
     plain.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     let head = plain.readHead()

@@ -30,7 +30,8 @@ extension NetWebSocketTests {
   )
   func refusedClients() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "token": "s3cret", "origins": .list(["https://app.example.org"])],
+      NetWebSocket.self,
+      ["listen": 0, "token": "s3cret", "origins": .list(["https://app.example.org"]), "open": 600_000],
       inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let key = ("Authorization", "Bearer s3cret")
@@ -68,7 +69,8 @@ extension NetWebSocketTests {
   @Test("clients that come and go do not fill a graph that reads nothing")
   func filled() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "largest": 16_384], inputs: ["text": lines], clock: .realtime)
+      NetWebSocket.self, ["listen": 0, "largest": 16_384, "open": 600_000], inputs: ["text": lines],
+      clock: .realtime)
     let port = try port(bench)
     let sent = Locked(0)
     // The node does not run from here on.

@@ -52,7 +52,8 @@ extension NetWebSocketTests {
   @Test("as a server it accepts a client, and reports where it listens")
   func server() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
+      NetWebSocket.self, ["listen": 0, "path": "/bot", "open": 600_000], inputs: ["text": lines],
+      clock: .realtime)
     let port = try port(bench)
     let received = Locked<[String]>([])
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))
@@ -74,7 +75,7 @@ extension NetWebSocketTests {
     let bench = try NodeBench(
       NetWebSocket.self,
       [
-        "listen": 0, "certificate": .string(Certificates.path("localhost.pem")),
+        "listen": 0, "open": 600_000, "certificate": .string(Certificates.path("localhost.pem")),
         "key": .string(Certificates.path("localhost.key")), "protocols": .list(["two", "one"]),
       ], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
@@ -107,7 +108,7 @@ extension NetWebSocketTests {
   @Test("a second client is refused, and the first stays connected; after it the next is accepted")
   func oneAtATime() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0], inputs: ["text": lines], clock: .realtime)
+      NetWebSocket.self, ["listen": 0, "open": 600_000], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let first = try Client("ws://127.0.0.1:\(port)/")
     #expect(try wait(bench) { first.opened != nil })
@@ -128,7 +129,7 @@ extension NetWebSocketTests {
   @Test("of many simultaneous clients one stays connected, and receives what is sent")
   func simultaneousClients() async throws {
     let bench = try NodeBench(
-      NetWebSocket.self, ["listen": 0], inputs: ["text": lines], clock: .realtime)
+      NetWebSocket.self, ["listen": 0, "open": 600_000], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let clients = try (0..<20).map { _ in try Client("ws://127.0.0.1:\(port)/") }
     #expect(try wait(bench) { clients.count { $0.end != nil } == 19 })

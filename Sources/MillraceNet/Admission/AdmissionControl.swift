@@ -86,6 +86,16 @@ final class AdmissionControl: Sendable {
     }
   }
 
+  /// The certificate for a connection; nil: no TLS. Looked up for each one, so that a renewed certificate takes effect at once and a broken
+  /// one is reported.
+  func context(of identity: NetIdentity?, for channel: any Channel) throws -> NIOSSLContext? {
+    do { return try identity?.context().context } catch {
+      let refusal = ServerAdmission.Refusal(kind: .certificate, status: nil, text: "\(error)")
+      note(refusal, from: channel.remoteAddress?.description ?? "unknown address")
+      throw refusal
+    }
+  }
+
   // MARK: Reports
 
   func note(_ refusal: ServerAdmission.Refusal, from peer: String) {

@@ -50,7 +50,7 @@ struct ServerListener: Sendable {
     let control = AdmissionControl(
       admission, host: host, certificate: made?.certificate, figures: figures, on: loop, report: refused)
     bind(host, port, on: loop, of: group ?? loop, control) { channel in
-      try install(channel, context(identity, control, channel), control)
+      try install(channel, control.context(of: identity, for: channel), control)
     }.whenComplete { result in
       done(
         result.map { ServerListener($0, figures) }.mapError { error in
@@ -80,61 +80,5 @@ struct ServerListener: Sendable {
         return channel.eventLoop.makeCompletedFuture { try install(channel) }
       }
       .bind(host: host, port: port)
-  }
-
-  /// Looked up for each connection, so that a renewed certificate takes effect at once and a broken one is reported.
-  private static func context(
-    _ identity: NetIdentity?, _ control: AdmissionControl, _ channel: any Channel
-  ) throws -> NIOSSLContext? {
-    do { return try identity?.context().context } catch {
-      let refusal = ServerAdmission.Refusal(kind: .certificate, status: nil, text: "\(error)")
-      control.note(refusal, from: channel.remoteAddress?.description ?? "unknown address")
-      throw refusal
-    }
-  }
-}
-
-/// Reports that this process cannot accept connections, and pauses accepting.
-///
-/// A connection that could not be accepted stays in the queue, and the system reports it again and again: without a pause the thread
-/// would do nothing else. SwiftNIO has a handler for this, but does not use it for servers of this kind.
-private final class AcceptErrors: ChannelInboundHandler {
-  typealias InboundIn = any Channel
-
-  /// The time between two attempts to accept.
-  private static let pause = TimeAmount.seconds(1)
-
-  private let control: AdmissionControl
-  private var isPaused = false
-
-  init(_ control: AdmissionControl) { self.control = control }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? IOError {
-      control.note(
-        ServerAdmission.Refusal(
-          kind: .descriptors, status: nil, text: NetErrorMessages.text(errno: error.errnoCode)),
-        from: "unknown address")
-      pause(context)
-    }
-    context.fireErrorCaught(error)
-  }
-
-  private func pause(_ context: ChannelHandlerContext) {
-    guard !isPaused else { return }
-    isPaused = true
-    setReading(false, context.channel)
-    let bound = NIOLoopBound((self, context.channel), eventLoop: context.eventLoop)
-    context.eventLoop.scheduleTask(in: Self.pause) {
-      let (handler, channel) = bound.value
-      handler.isPaused = false
-      handler.setReading(true, channel)
-    }
-  }
-
-  private func setReading(_ isReading: Bool, _ channel: any Channel) {
-    channel.setOption(.autoRead, value: isReading).whenFailure { _ in
-      // The server has stopped accepting anyway.
-    }
   }
 }

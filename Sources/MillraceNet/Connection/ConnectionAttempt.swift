@@ -69,7 +69,7 @@ struct ConnectionAttempt: Sendable {
         name: "Proxy-Authorization", value: "Basic " + Base64.encode(Array(credentials.utf8)))
     }
     let peer = "the proxy \(server.host):\(server.port)"
-    return HTTPExchange.run(on: channel, head, body: [], limit: 4096, peer: peer, host: server.host)
+    return HTTPExchange.run(on: channel, head, limit: 4096, peer: peer, host: server.host)
       .flatMapThrowing { answer in
         guard answer.status / 100 == 2 else {
           throw NetError(

@@ -47,7 +47,7 @@ enum NetErrorMessages {
     }
     switch error as? NIOSSLError {
     case .uncleanShutdown?:
-      return NetError(.lost, "\(peer) closed the connection without a close frame (1006)")
+      return NetError(.lost, "\(peer) closed the connection without a TLS close alert")
     case .handshakeFailed(.zeroReturn)?, .handshakeFailed(.syscallError)?:
       return closedDuringHandshake(peer)
     case .handshakeFailed(.sslError(let stack))? where stack == [.eofDuringHandshake]:

@@ -20,8 +20,7 @@ extension HTTPClient {
     /// Times after which the request fails.
     public var timeouts = Timeouts()
     /// The media type that a successful response must have, such as `application/json`; nil: any. It is also sent as `Accept`, unless the
-    /// headers have one. A login page where data was expected is
-    /// then an error that says so.
+    /// headers have one. A login page where data was expected is then an error that says so.
     public var accepts: String?
     /// The proxy.
     public var proxy = NetProxy.environment

@@ -14,8 +14,9 @@ internal import Synchronization
 ///
 /// After a response the connection stays open for the next request to the same host. A server may close it at any time; a request that
 /// finds it closed is sent once more on a new connection when its method allows that (RFC 9110 section 9.2.2: GET, HEAD, PUT, DELETE,
-/// OPTIONS) and fails with `lost` otherwise. Redirects are followed as far as the request allows; credentials stay with the origin they
-/// were given for, and no redirect leads from `https:` to `http:`.
+/// OPTIONS) and fails with `lost` otherwise. Redirects are followed as far as the request allows: headers with credentials stay with the
+/// origin they were given for, a body is sent again with 307 and 308, and no redirect leads from `https:` to `http:`, except between
+/// servers on this machine.
 ///
 /// A client works on one loop, where its callbacks run. It is cheap; what it keeps are its connections, which are closed with it.
 public final class HTTPClient: Sendable {
@@ -85,7 +86,7 @@ public final class HTTPClient: Sendable {
   public func run(_ request: Request, _ done: @escaping @Sendable (Result<Response, NetError>) -> Void)
     -> Call
   {
-    let collector = Collector(limit: request.limit, done)
+    let collector = Collector(request, done)
     let call = stream(request) { collector.take($0) }
     collector.hold(call)
     return call
@@ -168,11 +169,16 @@ private final class Collector: Sendable {
   }
 
   private let limit: Int
+  /// A redirect does not change that.
+  private let isHEAD: Bool
   private let done: @Sendable (Result<HTTPClient.Response, NetError>) -> Void
   private let state = Mutex(State())
 
-  init(limit: Int, _ done: @escaping @Sendable (Result<HTTPClient.Response, NetError>) -> Void) {
-    self.limit = limit
+  init(
+    _ request: HTTPClient.Request, _ done: @escaping @Sendable (Result<HTTPClient.Response, NetError>) -> Void
+  ) {
+    limit = request.limit
+    isHEAD = request.method == "HEAD"
     self.done = done
   }
 
@@ -188,7 +194,7 @@ private final class Collector: Sendable {
   func take(_ event: HTTPClient.Event) {
     let result = state.withLock { state -> Result<HTTPClient.Response, NetError>? in
       guard !state.isOver else { return nil }
-      let result = Self.take(event, &state.response, limit)
+      let result = take(event, &state.response)
       state.isOver = result != nil
       return result
     }
@@ -199,12 +205,14 @@ private final class Collector: Sendable {
   }
 
   /// Returns the result when there is one.
-  private static func take(
-    _ event: HTTPClient.Event, _ response: inout HTTPClient.Response?, _ limit: Int
+  private func take(
+    _ event: HTTPClient.Event, _ response: inout HTTPClient.Response?
   ) -> Result<HTTPClient.Response, NetError>? {
     switch event {
     case .head(let head):
       response = head
+      // The length of a body that does not come, RFC 9110 section 8.6.
+      if isHEAD || head.status == 304 { return nil }
       guard let length = head["Content-Length"].flatMap({ Int($0) }), length > limit else { return nil }
     case .bytes(let bytes):
       guard (response?.body.count ?? 0) + bytes.count > limit else {

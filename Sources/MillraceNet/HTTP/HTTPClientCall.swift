@@ -217,7 +217,7 @@ final class HTTPClientCall {
     switch state {
     case .waiting: if let key { pool.leave(self, key) }
     case .connecting(let attempt): attempt.cancel()
-    case .sending(let connection), .answered(let connection): connection.close()
+    case .sending(let connection), .answered(let connection): connection.close(problem)
     case .over: break
     }
   }

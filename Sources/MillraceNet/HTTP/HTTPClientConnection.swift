@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import NIOHTTP1
+internal import NIOSSL
 
 /// One connection of an `HTTPClient`: carries one request after the other. On the event loop.
 ///
@@ -20,6 +21,11 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
     case closed
   }
 
+  private enum Input {
+    case part(HTTPClientResponsePart)
+    case loss(NetError)
+  }
+
   /// Bytes of an unwanted body that are read to keep the connection; opening another one costs more than as many.
   private static let drained = 65_536
 
@@ -36,6 +42,10 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   private var mayStay = false
   private var isReadHeld = false
   private var isPaused = false
+  /// What was read already when the receiver paused: the rest of one socket read, or, when the server has closed the connection, everything
+  /// up to its end.
+  private var pending = CircularBuffer<Input>()
+  private var isDelivering = false
   private var upload: HTTPStream?
 
   init(_ channel: any Channel, _ key: HTTPClientPool.Key, _ pool: HTTPClientPool) {
@@ -92,7 +102,8 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   /// Stops or continues reading the response.
   func setPaused(_ isPaused: Bool) {
     self.isPaused = isPaused
-    guard !isPaused, isReadHeld else { return }
+    deliver()
+    guard !self.isPaused, isReadHeld else { return }
     isReadHeld = false
     context?.read()
   }
@@ -107,13 +118,19 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   }
 
   /// Closes at once. The call, if any, is not told.
-  func close() {
+  /// - Parameter problem: why the stream of a streamed request ends.
+  func close(_ problem: NetError = NetError(.cancelled, "the request was ended")) {
     state = .closed
+    pending.removeAll()
     idleTimer?.cancel()
     pool?.remove(self)
-    upload?.close(NetError(.cancelled, "the request was ended"))
-    upload = nil
+    endUpload(problem)
     channel.close(promise: nil)
+  }
+
+  private func endUpload(_ problem: NetError?) {
+    let upload = upload.take()
+    upload?.close(problem)
   }
 
   // MARK: Idle
@@ -132,9 +149,9 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   private func finish(_ call: HTTPClientCall?) {
     isKept = true
     let isComplete = isRequestSent
-    upload?.close(isComplete ? nil : NetError(.lost, "the server answered before the request was complete"))
-    upload = nil
-    if mayStay, isComplete, let pool {
+    endUpload(isComplete ? nil : NetError(.lost, "the server answered before the request was complete"))
+    // What is pending behind the response was not asked for.
+    if mayStay, isComplete, pending.isEmpty, let pool {
       state = .idle
       pool.release(self)
     } else {
@@ -154,7 +171,24 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let part = unwrapInboundIn(data)
+    pending.append(.part(unwrapInboundIn(data)))
+    deliver()
+  }
+
+  /// Takes what was read. The receiver may pause and resume from within an event.
+  private func deliver() {
+    guard !isDelivering else { return }
+    isDelivering = true
+    while !isPaused, let input = pending.popFirst() {
+      switch input {
+      case .part(let part): take(part)
+      case .loss(let problem): lose(problem)
+      }
+    }
+    isDelivering = false
+  }
+
+  private func take(_ part: HTTPClientResponsePart) {
     switch (state, part) {
     case (.busy(let call), .head(let head)):
       isAnswering = true
@@ -173,20 +207,22 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    lose(ended)
+    takeLoss(ended)
     context.fireChannelInactive()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if case HTTPParserError.invalidEOFState = error {
-      lose(ended)
+      takeLoss(ended)
     } else if case HTTPParserError.headerOverflow = error {
-      lose(
+      takeLoss(
         NetError(
           .tooLarge,
           "the headers of \(key.authority)'s answer are larger than \(HTTPClient.largestHead) bytes"))
+    } else if case NIOSSLError.uncleanShutdown = error {
+      takeLoss(ended)
     } else {
-      lose(NetErrorMessages.error(error, key.authority, key.host))
+      takeLoss(NetErrorMessages.error(error, key.authority, key.host))
     }
   }
 
@@ -196,9 +232,16 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
     return NetError(.lost, "\(key.authority) closed the connection \(place)")
   }
 
+  private func takeLoss(_ problem: NetError) {
+    guard !pending.isEmpty else { return lose(problem) }
+    // The receiver has paused, and gets what came before this first.
+    endUpload(problem)
+    pending.append(.loss(problem))
+  }
+
   private func lose(_ problem: NetError) {
     let state = self.state
-    close()
+    close(problem)
     if case .busy(let call) = state { call.lost(problem, by: self) }
   }
 

@@ -140,8 +140,9 @@ final class HTTPClientPool {
 
 /// A connection that is being opened for a call. On the event loop.
 final class HTTPClientAttempt {
-  /// What has to happen next; for the error of an attempt that takes too long.
+  /// Milliseconds.
   let timeout: Int
+  /// Nil until TCP is connected; for the error of an attempt that takes too long.
   private var channel: (any Channel)?
   private var isCancelled = false
 

@@ -9,14 +9,13 @@ struct HTTPResponse: Sendable {
   var head: HTTPResponseHead
 }
 
-/// One request and its response on a channel of bytes, which carries bytes again afterwards: for CONNECT and for upgrades. Requests for
+/// One request without a body and its response on a channel of bytes, which carries bytes again afterwards: for CONNECT and for upgrades. Requests for
 /// their own sake are those of `HTTPClient`.
 final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart
 
   private let request: HTTPRequestHead
-  private let body: [UInt8]
   private let limit: Int
   private let peer: String
   private let host: String
@@ -26,11 +25,10 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   private var isOver = false
 
   private init(
-    _ request: HTTPRequestHead, _ body: [UInt8], _ limit: Int, _ peer: String, _ host: String,
+    _ request: HTTPRequestHead, _ limit: Int, _ peer: String, _ host: String,
     _ promise: EventLoopPromise<HTTPResponse>
   ) {
     self.request = request
-    self.body = body
     self.limit = limit
     self.peer = peer
     self.promise = promise
@@ -44,13 +42,13 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   ///   - host: the name its certificate must be valid for.
   ///   - next: called on the loop before the bytes that follow the response are passed on; adds the handlers for them.
   static func run(
-    on channel: any Channel, _ head: HTTPRequestHead, body: [UInt8], limit: Int, peer: String, host: String,
+    on channel: any Channel, _ head: HTTPRequestHead, limit: Int, peer: String, host: String,
     next: (@Sendable (HTTPResponse) throws -> Void)? = nil
   ) -> EventLoopFuture<HTTPResponse> {
     let promise = channel.eventLoop.makePromise(of: HTTPResponse.self)
     let encoder = HTTPRequestEncoder()
     let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes))
-    let exchange = HTTPExchange(head, body, limit, peer, host, promise)
+    let exchange = HTTPExchange(head, limit, peer, host, promise)
     do {
       try channel.pipeline.syncOperations.addHandlers([encoder, decoder, exchange])
     } catch {
@@ -84,9 +82,6 @@ final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     context.write(wrapOutboundOut(.head(request)), promise: nil)
-    if !body.isEmpty {
-      context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
-    }
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
   }
 

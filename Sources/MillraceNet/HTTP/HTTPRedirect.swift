@@ -11,8 +11,9 @@ struct HTTPRedirect {
 
   /// The request that follows a redirect.
   ///
-  /// 307 and 308 keep method and body; 303 asks with GET; 301 and 302 turn POST into GET, as browsers do. Credentials and the `Host` header
-  /// stay with the origin they were given for. From `https:` no redirect leads to `http:`, except on this machine.
+  /// 307 and 308 keep method and body; 303 asks with GET; 301 and 302 turn POST into GET, as browsers do. Headers with credentials and the
+  /// `Host` header stay with the origin they were given for. From `https:` no redirect leads to `http:`, except from this machine to
+  /// itself: a public server could otherwise send requests to any program that listens there.
   /// - Throws: `refused` with the status when it must not be followed.
   mutating func next(
     _ request: HTTPClient.Request, _ response: HTTPClient.Response
@@ -28,7 +29,7 @@ struct HTTPRedirect {
     guard target.scheme == .http || target.scheme == .https else {
       throw refused("to something other than HTTP")
     }
-    guard !from.isSecure || target.isSecure || target.isLoopback else {
+    guard !from.isSecure || target.isSecure || from.isLoopback && target.isLoopback else {
       throw refused("from https: to http: at \(target.authority); requests are not sent there in plain text")
     }
     guard !request.staysAtOrigin || from.hasSameOrigin(as: target) else {

@@ -8,10 +8,10 @@ internal import NIOHTTP1
 final class HTTPResponseWriter: HTTPStream.Output {
   /// What it reports to the connection.
   struct Events {
-    /// A piece is on its way: something is unsent from now on.
-    var waits: () -> Void
-    /// The system took everything that was written so far.
-    var flushed: () -> Void
+    /// Something was written, and is unsent until the system takes it.
+    var wrote: () -> Void
+    /// The system took the oldest of what was written.
+    var taken: () -> Void
     /// The end is about to be written; whether the connection can serve another request after it.
     var ends: (_ isLast: Bool) -> Void
     /// Everything was sent.
@@ -35,7 +35,6 @@ final class HTTPResponseWriter: HTTPStream.Output {
   private let events: Events
   private var isLast: Bool
   private var source = Source.none
-  private var unsent = 0
   private var isOver = false
 
   /// - Parameters:
@@ -207,8 +206,7 @@ final class HTTPResponseWriter: HTTPStream.Output {
   {
     let promise = promise ?? context.eventLoop.makePromise(of: Void.self)
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    unsent += 1
-    events.waits()
+    events.wrote()
     promise.futureResult.whenComplete { result in bound.value.written(result) }
     context.writeAndFlush(
       NIOAny(HTTPServerResponsePart.body(.byteBuffer(buffer ?? ByteBuffer()))), promise: promise)
@@ -216,11 +214,10 @@ final class HTTPResponseWriter: HTTPStream.Output {
   }
 
   private func written(_ result: Result<Void, any Error>) {
-    unsent -= 1
-    guard !isOver else { return }
     switch result {
-    case .success: if unsent == 0 { events.flushed() }
-    case .failure: events.failed(NetError(.lost, "the client closed the connection"))
+    case .success: events.taken()
+    case .failure:
+      if !isOver { events.failed(NetError(.lost, "the client closed the connection")) }
     }
   }
 
@@ -230,10 +227,13 @@ final class HTTPResponseWriter: HTTPStream.Output {
     let events = events
     // Before the end is written: the next request may arrive within the write.
     events.ends(isLast)
+    events.wrote()
     let bound = NIOLoopBound(events, eventLoop: context.eventLoop)
     context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil))).whenComplete { result in
       switch result {
-      case .success: bound.value.sent()
+      case .success:
+        bound.value.taken()
+        bound.value.sent()
       case .failure: bound.value.failed(NetError(.lost, "the client closed the connection"))
       }
     }

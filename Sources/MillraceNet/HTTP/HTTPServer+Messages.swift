@@ -94,8 +94,9 @@ extension HTTPServer {
     /// `limit` bytes (nil: `limits.body`) is answered with 413, and the closure is not called.
     case receive(limit: Int? = nil, @Sendable (Request, HTTPReply) -> Void)
     /// Read the body as it comes. The closure is called on the server's thread and returns the receiver of the body. The answer may be
-    /// given at any time; one given before the body's end is the connection's last. A body of more than `limit` bytes ends with
-    /// `.failed`, and is answered with 413 where no answer was given.
+    /// given at any time; one given before the body's end is the connection's last, and when it is sent before that end the receiver
+    /// gets `.failed` (`cancelled`). A body of more than `limit` bytes ends with `.failed`, and is answered with 413 where no answer was
+    /// given.
     case stream(limit: Int, @Sendable (HTTPReply) -> @Sendable (BodyEvent) -> Void)
     /// As `receive`, but the closure runs in a task of its own, which is cancelled when the client goes.
     case task(limit: Int? = nil, @Sendable (Request) async -> Response)
@@ -112,7 +113,7 @@ extension HTTPServer {
     case bytes([UInt8])
     /// The body is complete.
     case end
-    /// The rest does not come: the client went, was too slow, or the body is too large.
+    /// The rest does not come: the client went, was too slow, the body is too large, or its request was answered before its end.
     case failed(NetError)
   }
 
@@ -122,7 +123,8 @@ extension HTTPServer {
     /// several at a time. Beyond it clients wait in the system's queue.
     public var connections = 128
     /// Milliseconds a connection may take for a request's head and for a whole body; that a streamed body or a response may stand still;
-    /// and that a connection may stay open between two requests. The time until the answer is given has no limit.
+    /// and that a connection may stay open between two requests. A response stands still while the client's system acknowledges nothing
+    /// of it. The time until the answer is given has no limit.
     public var patience = 10_000
     /// Milliseconds a connection may stay open between two requests while other clients wait for one.
     public var crowdedPatience = 1_000

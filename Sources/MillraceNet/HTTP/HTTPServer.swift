@@ -23,7 +23,8 @@ public final class HTTPServer: Sendable {
   private let channel: any Channel
   /// The thread of its own; nil on a `NetLoop`.
   private let group: MultiThreadedEventLoopGroup?
-  private let core: NIOLoopBound<HTTPServerCore>
+  /// Not the core, which holds the closures of the server's owner, who holds this.
+  private let all: NIOLoopBound<HTTPServerConnections>
   private let gate: LoopGate
   private let figures: ServerCounters
   private let stopping = Mutex<Task<Void, Never>?>(nil)
@@ -36,12 +37,12 @@ public final class HTTPServer: Sendable {
   public var refused: Int { figures.refused.load(ordering: .relaxed) }
 
   private init(
-    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup?, _ core: NIOLoopBound<HTTPServerCore>,
-    _ gate: LoopGate, _ figures: ServerCounters
+    _ channel: any Channel, _ group: MultiThreadedEventLoopGroup?,
+    _ all: NIOLoopBound<HTTPServerConnections>, _ gate: LoopGate, _ figures: ServerCounters
   ) {
     self.channel = channel
     self.group = group
-    self.core = core
+    self.all = all
     self.gate = gate
     self.figures = figures
     port = channel.localAddress?.port ?? 0
@@ -124,12 +125,12 @@ public final class HTTPServer: Sendable {
       let control = AdmissionControl(
         admission, host: host, certificate: certificate?.certificate, figures: figures, on: eventLoop,
         report: refused)
-      let core = NIOLoopBound(
-        HTTPServerCore(limits, control, gate, identity, decide), eventLoop: eventLoop)
-      core.value.bind(host, port, on: eventLoop).whenComplete { result in
+      let core = HTTPServerCore(limits, control, gate, identity, decide)
+      let all = NIOLoopBound(core.connections, eventLoop: eventLoop)
+      core.bind(host, port, on: eventLoop).whenComplete { result in
         if case .failure = result { own?.shutdownGracefully { _ in } }
         done(
-          result.map { HTTPServer($0, own, core, gate, figures) }.mapError { error in
+          result.map { HTTPServer($0, own, all, gate, figures) }.mapError { error in
             let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
             return NetError(.connect, "cannot listen on \(host):\(port): \(text)")
           })
@@ -167,14 +168,14 @@ public final class HTTPServer: Sendable {
   }
 
   private func close() async {
-    let (channel, core, ownsThread) = (channel, core, group != nil)
+    let (channel, all, ownsThread) = (channel, all, group != nil)
     do {
       try await channel.close()
     } catch {
       // It was closed before.
     }
     let emptied = channel.eventLoop.flatSubmit {
-      core.value.connections.stop(on: channel.eventLoop, closesSockets: ownsThread)
+      all.value.stop(on: channel.eventLoop, closesSockets: ownsThread)
     }
     do {
       try await emptied.get()

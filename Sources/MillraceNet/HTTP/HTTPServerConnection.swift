@@ -44,7 +44,14 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private var codec: HTTPServerCodec?
   private var context: ChannelHandlerContext?
   private var state = State.waiting(since: .now())
+  /// Of what the client has to send.
   private var deadline: Scheduled<Void>?
+  /// Watches what the client has to take.
+  private lazy var sending = HTTPSendTimer(channel, .milliseconds(Int64(server.limits.patience))) {
+    [weak self] in self?.close()
+  }
+  /// Responses whose end was written and not yet sent; with pipelining there may be several.
+  private var unsentEnds = 0
   /// What came together with the end of a request whose response is not written yet: at most the rest of one socket read.
   private var pending: [Input] = []
   private var isDelivering = false
@@ -76,6 +83,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// The channel is closed.
   func end() {
     deadline?.cancel()
+    sending.end()
     server.connections.remove(self)
     peer.close()
     let exchange = exchange
@@ -89,12 +97,13 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// Closes a connection that has been idle this long since its last response. A new one keeps its time: a busy client may be slow
   /// to send the first request.
   func close(idleFor patience: TimeAmount) {
-    if case .waiting(let since) = state, isServed, since + patience <= .now() { close() }
+    guard case .waiting(let since) = state, unsentEnds == 0 else { return }
+    if isServed, since + patience <= .now() { close() }
   }
 
-  /// Closes a connection that waits for a request.
+  /// Closes a connection that waits for a request, and has sent everything.
   func closeIfWaiting() {
-    if case .waiting = state { close() }
+    if case .waiting = state, unsentEnds == 0 { close() }
   }
 
   private var exchange: HTTPServerExchange? {
@@ -142,7 +151,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
       case .part(.body(let buffer)): take(buffer)
       case .part(.end):
         // The server's code may take its time.
-        if exchange?.isAnswered == false { deadline?.cancel() }
+        if exchange != nil { deadline?.cancel() }
         exchange?.takeEnd()
       case .garbage(let error): refuse(error)
       }
@@ -188,6 +197,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
       exchange.expect(.ended, limit: limit)
       let receive = begin(exchange.makeReply())
       exchange.expect(.streamed(receive), limit: limit)
+      limitBody(of: exchange)
     case .webSocket(let subprotocol, let begin):
       if let upgrade = HTTPUpgrade(exchange.head, on: channel, subprotocol: subprotocol, begin) {
         exchange.expect(.upgrade(upgrade), limit: 0)
@@ -213,15 +223,21 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private func take(_ buffer: ByteBuffer) {
     guard let exchange else { return }
     guard exchange.take(buffer) else { return refuseTooLarge(exchange) }
-    // A streamed body may take as long as it moves.
-    if case .streamed = exchange.input, !exchange.isAnswered { limitTime() }
+    limitBody(of: exchange)
   }
 
   /// The receiver of the body has paused or wants more.
-  func pauseChanged() {
-    guard let exchange, !exchange.isAnswered, !exchange.isRead else { return }
-    if exchange.isPaused { deadline?.cancel() } else { limitTime() }
+  func pauseChanged(in exchange: HTTPServerExchange) {
+    guard self.exchange === exchange, !exchange.isRead else { return }
+    limitBody(of: exchange)
     deliver()
+  }
+
+  /// A streamed body may take as long as it moves, also behind an answer that has begun; where it stands still because its receiver has
+  /// paused it, the client is not to blame.
+  private func limitBody(of exchange: HTTPServerExchange) {
+    guard self.exchange === exchange, exchange.isStreamed else { return }
+    if exchange.isPaused { deadline?.cancel() } else { limitTime() }
   }
 
   // MARK: Refusals
@@ -280,11 +296,12 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
 
   private func respond(_ response: HTTPServer.Response, to exchange: HTTPServerExchange?, isLast: Bool) {
     guard let context else { return refuseBeforeHTTP(response) }
-    deadline?.cancel()
+    // A streamed body is still limited.
+    if exchange?.isStreamed != true { deadline?.cancel() }
     let writer = HTTPResponseWriter(
       context, to: exchange?.head, isLast: isLast,
       HTTPResponseWriter.Events(
-        waits: { [self] in limitTime() }, flushed: { [self] in deadline?.cancel() },
+        wrote: { [self] in sending.wrote() }, taken: { [self] in sending.taken() },
         ends: { [self] isLast in ending(exchange, isLast) },
         sent: { [self] in sent(exchange) },
         failed: { [self] problem in
@@ -301,7 +318,9 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private func ending(_ exchange: HTTPServerExchange?, _ isLast: Bool) {
     state = isLast ? .closing : .waiting(since: .now())
     isServed = true
-    limitTime()
+    unsentEnds += 1
+    // The time until the next request begins when the end is sent.
+    deadline?.cancel()
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
     // Behind the end, also when this is within a read.
     if !isLast { channel.eventLoop.execute { bound.value.deliver() } }
@@ -309,11 +328,19 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
 
   /// A response was sent to its end.
   private func sent(_ exchange: HTTPServerExchange?) {
+    unsentEnds -= 1
     exchange?.end(nil)
-    // The server stops since the head of this response was written.
-    if case .waiting = state, server.connections.isStopping { return close() }
-    guard case .closing = state else { return }
-    if exchange?.isRead ?? false { close() } else { linger() }
+    // Closed now, the connection would cut the response behind this one off.
+    guard unsentEnds == 0 else { return }
+    switch state {
+    case .waiting:
+      // The server stops since the head of this response was written.
+      if server.connections.isStopping { return close() }
+      state = .waiting(since: .now())
+      limitTime()
+    case .closing: if exchange?.isRead ?? false { close() } else { linger() }
+    case .serving, .over: return
+    }
   }
 
   /// Half-closes, and discards what arrives until the client closes or its time is up.
@@ -355,14 +382,20 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
 
   private func timeOut() {
     let text = "a request must arrive within \(server.limits.patience) ms"
-    let isUnread = exchange.map { !$0.isRead && !$0.isAnswered } ?? false
     switch state {
     case .waiting where !isServed:
       refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))
-    case .serving(let exchange) where isUnread:
-      exchange.fail(NetError(.timeout, "the client did not send the rest of its request in time"))
-      guard !exchange.isAnswered else { return }
-      refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))
+    case .serving(let exchange) where !exchange.isRead:
+      let problem = NetError(.timeout, "the client did not send the rest of its request in time")
+      let wasAnswered = exchange.isAnswered
+      exchange.fail(problem)
+      // The server's code may have ended its answer, or given one.
+      guard self.exchange === exchange, wasAnswered == exchange.isAnswered else { return }
+      guard wasAnswered else {
+        return refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))
+      }
+      exchange.end(problem)
+      close()
     default: close()
     }
   }
@@ -372,7 +405,11 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// The request is complete, and the server's code accepts it as a WebSocket.
   func upgrade(_ upgrade: HTTPUpgrade) {
     guard let context, let codec, let exchange else { return }
+    guard !server.connections.isStopping else {
+      return answer(.refusal(503, "the server is stopping"), in: exchange)
+    }
     deadline?.cancel()
+    sending.end()
     state = .over
     server.connections.remove(self)
     exchange.end(nil)

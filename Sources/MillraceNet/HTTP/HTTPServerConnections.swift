@@ -28,6 +28,9 @@ final class HTTPServerConnections {
     checkForIdle(on: loop)
   }
 
+  /// The listening channel is closed.
+  func stopAccepting() { heldRead = nil }
+
   private func acceptMore() {
     guard connections.count < limits.connections, let read = heldRead else { return }
     heldRead = nil

@@ -32,8 +32,9 @@ final class HTTPServerCore {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(
-            HTTPAcceptHandler(bound.value.connections, bound.value.control))
+          let pipeline = channel.pipeline.syncOperations
+          try pipeline.addHandler(HTTPAcceptHandler(bound.value.connections))
+          try pipeline.addHandler(AcceptErrors(bound.value.control))
         }
       }
       .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
@@ -45,7 +46,7 @@ final class HTTPServerCore {
 
   /// A client has connected.
   private func accept(_ channel: any Channel) throws {
-    let context = try tlsContext(for: channel)
+    let context = try control.context(of: identity, for: channel)
     let connection = HTTPServerConnection(self, channel)
     let pipeline = channel.pipeline.syncOperations
     if let refusal = connection.peer.arrive() {
@@ -60,14 +61,5 @@ final class HTTPServerCore {
     connection.begin()
     if let context { try pipeline.addHandler(NIOSSLServerHandler(context: context)) }
     try pipeline.addHandler(HTTPFirstByteHandler(connection, nil))
-  }
-
-  /// Looked up for each connection, so that a renewed certificate takes effect at once and a broken one is reported.
-  private func tlsContext(for channel: any Channel) throws -> NIOSSLContext? {
-    do { return try identity?.context().context } catch {
-      let refusal = ServerAdmission.Refusal(kind: .certificate, status: nil, text: "\(error)")
-      control.note(refusal, from: channel.remoteAddress?.description ?? "unknown address")
-      throw refusal
-    }
   }
 }

@@ -30,6 +30,8 @@ final class HTTPServerExchange {
   /// Writes the answer. It refers to this exchange, so that it is released at the end.
   private var writer: HTTPResponseWriter?
 
+  /// What the receiver of a streamed body receives when the exchange is over before the body.
+  private var rest: NetError?
   private var limit = 0
   private var received = 0
   private var collected: [UInt8] = []
@@ -58,7 +60,12 @@ final class HTTPServerExchange {
   func expect(_ input: Input, limit: Int) {
     self.input = input
     self.limit = limit
+    // The code that returned the receiver has answered, and the answer is already sent.
+    if let rest { fail(rest) }
   }
+
+  /// The rest of the body is passed on as it comes.
+  var isStreamed: Bool { if case .streamed = input { true } else { false } }
 
   /// True when the request says that its body is too large.
   var announcesTooMuch: Bool {
@@ -113,7 +120,7 @@ final class HTTPServerExchange {
 
   func setPaused(_ isPaused: Bool) {
     self.isPaused = isPaused
-    connection?.pauseChanged()
+    connection?.pauseChanged(in: self)
   }
 
   // MARK: Answer
@@ -136,7 +143,8 @@ final class HTTPServerExchange {
   func end(_ problem: NetError?) {
     guard connection != nil else { return }
     connection = nil
-    if let problem { fail(problem) }
+    rest = problem ?? (isRead ? nil : NetError(.cancelled, "the request was answered before its end"))
+    if let rest { fail(rest) }
     writer?.close(problem)
     writer = nil
     reply?.end(problem)

@@ -60,15 +60,31 @@ struct HTTPUpgrade {
     let head = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
     context.writeAndFlush(NIOAny(HTTPServerResponsePart.head(head)), promise: nil)
     let receiver = NIOLoopBoundBox<(@Sendable (WebSocketEvent) -> Void)?>(nil, eventLoop: channel.eventLoop)
+    let early = NIOLoopBoundBox<WebSocketEvent?>(nil, eventLoop: channel.eventLoop)
     let lease = NetLoop.Lease(on: .owning(channel.eventLoop))
     channel.closeFuture.whenComplete { _ in withExtendedLifetime(lease) {} }
     let socket = WebSocket(limits, on: lease.loop) { event in
-      receiver.value?(event)
+      guard case .closed = event else {
+        receiver.value?(event)
+        return
+      }
       // The receiver probably holds the socket, which holds the receiver.
-      if case .closed = event { receiver.value = nil }
+      guard let receive = receiver.value.take() else {
+        early.value = event
+        return
+      }
+      receive(event)
     }
-    receiver.value = begin(socket)
-    try socket.attach(to: channel, isServer: true, peer: peer, host: peer, subprotocol: subprotocol)
+    let receive = begin(socket)
+    // The server's code may close the socket at once.
+    if let end = early.value { receive(end) } else { receiver.value = receive }
+    do {
+      try socket.attach(to: channel, isServer: true, peer: peer, host: peer, subprotocol: subprotocol)
+    } catch {
+      // The client has gone: the receiver is notified, and released.
+      socket.cancel()
+      throw error
+    }
     let pipeline = channel.pipeline.syncOperations
     pipeline.removeHandler(context: context, promise: nil)
     pipeline.removeHandler(codec.encoder, promise: nil)

@@ -169,7 +169,7 @@ public final class WebSocket: Sendable {
     let bound = NIOLoopBound(self, eventLoop: loop.loop)
     opening.open(on: loop.loop) { bound.value.keep($0) }.flatMap { [self] channel in
       HTTPExchange.run(
-        on: channel, Self.head(request, key), body: [], limit: 65_536, peer: peer,
+        on: channel, Self.head(request, key), limit: 65_536, peer: peer,
         host: request.address.host
       ) { [self] answer in
         try upgrade(channel, request, answer, key)

@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import NIOSSL
 internal import NIOWebSocket
 
 /// The last handler in the pipeline of a WebSocket, client or server: messages, pings, back-pressure, and the closing handshake.
@@ -148,10 +149,13 @@ final class WebSocketHandler: ChannelInboundHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    finish(
-      WebSocketEnd(
-        code: 1006, problem: NetError(.lost, "\(peer) closed the connection without a close frame (1006)")))
+    finish(lost)
     context.fireChannelInactive()
+  }
+
+  private var lost: WebSocketEnd {
+    WebSocketEnd(
+      code: 1006, problem: NetError(.lost, "\(peer) closed the connection without a close frame (1006)"))
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -161,7 +165,12 @@ final class WebSocketHandler: ChannelInboundHandler {
     }
     // More bytes that are not frames: discarded like everything after the end.
     if case .closed = phase, error is ByteToMessageDecoderError { return }
-    finish(WebSocketEnd(code: 1006, problem: NetErrorMessages.error(error, peer, host)))
+    // TCP has ended without a close alert: to a WebSocket the same as any end without a close frame.
+    if case NIOSSLError.uncleanShutdown = error {
+      finish(lost)
+    } else {
+      finish(WebSocketEnd(code: 1006, problem: NetErrorMessages.error(error, peer, host)))
+    }
     disconnect()
   }
 

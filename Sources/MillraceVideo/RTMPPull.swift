@@ -13,8 +13,8 @@ internal import MillraceJSON
 ///   arrives there is a secret of the graph before anything is reported. A text that is no address is an `error`, and the node
 ///   continues. A node that is restarted after a fault (`onError`) begins with `url`, or waits: send the address again on
 ///   `nodeRestarted`.
-/// - Timestamps of both outputs: when the data would have arrived at the stream's shortest recent delay. Pictures and audio therefore stay in
-///   sync, and a packet's age is the delay it suffered beyond that.
+/// - Timestamps of both outputs: when the data would have arrived at the stream's shortest recent delay. Pictures and audio therefore stay
+///   in sync, and a packet's age is the delay it suffered beyond that.
 /// - Connects, reads and decodes on a thread per address, with one thread per codec. A loss, a server that sends nothing for `timeout`,
 ///   and a stream that does not exist are reported (`disconnected`) and retried with backoff. Without `reconnect`, or after `giveUp`, that
 ///   is the end of the stream: it fails the node, or with `address` linked the node waits for another one. Stopping never blocks.

@@ -7,9 +7,9 @@ import Testing
 struct StreamRepliesTests {
   private static let packet = 20
 
-  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins, and the stream skips each `_`.
-  /// Returns what each packet is: `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled; `E` is the end of an
-  /// utterance where the stream skips.
+  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins, and `_` is one that the
+  /// stream skips. Returns what each packet is: `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled; `E` is the
+  /// end of an utterance where the stream skips.
   private func taken(_ line: String, by replies: inout StreamReplies, from start: Int = 0) -> String {
     var time = start
     var result = ""
@@ -95,7 +95,8 @@ struct StreamRepliesTests {
     #expect(taken(line, by: &replies) == expected)
   }
 
-  @Test("a stall ends an utterance, but no cancellation: what it holds up may be of the interrupted utterance")
+  @Test(
+    "a stall ends an utterance, but no cancellation: what it holds up may be of the interrupted utterance")
   func stall() {
     var replies = StreamReplies(gap: 60)
     let before = replies.pause()

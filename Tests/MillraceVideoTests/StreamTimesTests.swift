@@ -106,7 +106,7 @@ struct StreamTimesTests {
     #expect(given(&queue) == [[0, 1_000, 20, 1], [20, 1_020, 10, 1], [130, 1_130, 20, 2]])
   }
 
-  @Test("the queue tells what the stream skips, but not where a connection begins or sound was dropped")
+  @Test("the queue says what the stream skips, but not where a connection begins or sound was dropped")
   func skipped() {
     var queue = StreamSoundQueue(rate: 1_000, frameBytes: 2, frames: 20)
     queue.append([

@@ -14,7 +14,7 @@ extension RTMPPull {
       .streamAddress(
         """
         what to play from now on: text, or events `stream` with `url`; an empty text, `stream` without `url` and `streamEnded` stop. Event \
-        `replyStarted` begins the next reply (`replies`); other events are ignored
+        `streamReplyStarted` begins the next reply (`replies`); other events are ignored
         """)
     ],
     outputs: [
@@ -83,7 +83,8 @@ extension RTMPPull {
         "sei",
         text: """
           the sender's message in a picture (H.264 SEI, user data unregistered): `picture` is its position, `uuid` the message's kind, \
-          `bytes` its length, and its content `text` or, if it is none, `base64`; content of more than 2,048 bytes is left out
+          `bytes` its length, and its content `text` or, if it is none, or has very many characters to escape, `base64`; content of more \
+          than 2,048 bytes is left out
           """),
       EventContract(
         "ended",
@@ -91,7 +92,10 @@ extension RTMPPull {
           the stream is over: `why` is `stopped`, `replaced` or, after the last attempt, `lost`; only with `address` linked
           """),
       EventContract(
-        "error", text: "what came at the input `address` is no address: `text`, `cure`; the stream continues"),
+        "error",
+        text: """
+          what came at the input `address` is no address, or cannot be used: `text`, `cure`; the present stream continues
+          """),
       EventContract(
         "cancelled",
         text: """

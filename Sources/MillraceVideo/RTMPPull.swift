@@ -5,17 +5,19 @@ internal import MillraceJSON
 
 /// `rtmp.pull`: receives pictures and audio of a live stream.
 ///
-/// - Output `out`: planar 4:2:0, BT.601 full range, `width` by `height`, letterboxed; position counts pictures. Output `audio`: packets of
-///   `frame` milliseconds with the requested rate, channels and sample type; positions count samples and skip what the stream skips and the
-///   time it was gone.
-/// - Input `address`: which stream to play from now on, as text or as a service's event. Another address ends the present stream and begins
-///   the other at once, whatever the present one waits for; the same one changes nothing, unless its stream has ended. What arrives there is
-///   a secret of the graph before anything is reported. A text that is no address is an `error`, and the node continues.
-/// - Timestamps of both outputs: when the data would have arrived at the stream's shortest recent delay. Pictures and audio therefore stay in
-///   sync, and a packet's age is the delay it suffered beyond that.
-/// - Connects, reads and decodes on a thread per address, with one thread per codec. A loss, a server that sends nothing for `timeout`, and a
-///   stream that does not exist are reported (`disconnected`) and retried with backoff. Without `reconnect`, or after `giveUp`, that is the
-///   end of the stream: it fails the node, or with `address` linked the node waits for another one. Stopping never blocks.
+/// - Output `out`: planar 4:2:0, BT.601 full range, `width` by `height`, letterboxed; position counts pictures. Output `audio`: packets
+///   of `frame` milliseconds with the requested rate, channels and sample type; positions count samples and skip what the stream skips
+///   and the time it was gone.
+/// - Input `address`: which stream to play from now on, as text or as a service's event. Another address ends the present stream and
+///   begins the other at once, whatever the present one waits for; the same one changes nothing, unless its stream has ended. What
+///   arrives there is a secret of the graph before anything is reported. A text that is no address is an `error`, and the node
+///   continues. A node that is restarted after a fault (`onError`) begins with `url`, or waits: send the address again on
+///   `nodeRestarted`.
+/// - Timestamps of both outputs: when the data would have arrived at the stream's shortest recent delay. Pictures and audio therefore stay
+///   in sync, and a packet's age is the delay it suffered beyond that.
+/// - Connects, reads and decodes on a thread per address, with one thread per codec. A loss, a server that sends nothing for `timeout`,
+///   and a stream that does not exist are reported (`disconnected`) and retried with backoff. Without `reconnect`, or after `giveUp`, that
+///   is the end of the stream: it fails the node, or with `address` linked the node waits for another one. Stopping never blocks.
 /// - With `address` linked, the node ends when that input and the stream have ended. Otherwise it ends only with the graph.
 /// - With `replies` the sound belongs to the graph's replies (`StreamReplies`); pictures never do.
 /// - With `rtmps:` a certificate that is not trusted is treated like a server that cannot be reached.
@@ -47,6 +49,8 @@ public struct RTMPPull: ~Copyable, Node {
   private let utteranceGap: Nanoseconds
   /// When sound was put out last; for the end of an utterance of a stream that has stopped.
   private var lastSound = Nanoseconds.min
+  /// The position behind it.
+  private var soundEnd: Int64 = 0
   /// An utterance has ended without a packet that could be marked.
   private var owesEnd = false
 
@@ -169,7 +173,7 @@ public struct RTMPPull: ~Copyable, Node {
     words.text = reason
     guard input.isLinked else { throw NodeFault(.gone) }
     stream.isOver = true
-    endUtterance(&ports)
+    closeReplies(&ports)
     ports.post(Event.ended.rawValue) { $0.field("why", "lost") }
   }
 
@@ -185,11 +189,14 @@ public struct RTMPPull: ~Copyable, Node {
     case .none: return
     case .end: leave("stopped", &ports)
     case .begin(let address, let restarts):
-      if !restarts, let stream, !stream.isOver, stream.address.url == address.url { return }
-      leave(restarts ? "stopped" : "replaced", &ports)
+      if restarts { leave("stopped", &ports) }
+      if let stream, !stream.isOver, stream.address.url == address.url { return }
       streams += 1
       do throws(NodeProblem) {
-        stream = try PulledStream(settings.make(address, streams), waker: waker)
+        // Until the next stream has begun, the present one can continue.
+        let next = try PulledStream(settings.make(address, streams), waker: waker)
+        leave("replaced", &ports)
+        stream = next
         words.name = address.name
       } catch { ports.post(error, as: Event.error.rawValue) }
     }
@@ -206,7 +213,7 @@ public struct RTMPPull: ~Copyable, Node {
     size = (0, 0)
     sound?.clear()
     guard !stream.isOver else { return }
-    endUtterance(&ports)
+    closeReplies(&ports)
     ports.post(Event.ended.rawValue) { $0.field("why", reason) }
   }
 
@@ -254,6 +261,10 @@ public struct RTMPPull: ~Copyable, Node {
     guard let frameBytes = sound?.frameBytes, let time = sound?.time, let position = sound?.position else {
       return
     }
+    if let skipped = sound?.skipped, replies?.skip(skipped) == true {
+      owesEnd = true
+      return
+    }
     let isLoud = replies != nil && sound?.power(of: frames, as: sample) ?? 0 >= quietPower
     let part = replies?.take(isLoud: isLoud, frames: frames, time: time)
     let reply: HeldReply = if case .reply = part { ports.currentReply } else { .none }
@@ -265,6 +276,7 @@ public struct RTMPPull: ~Copyable, Node {
     packet.timestamp = times.time(time)
     packet.position = position
     packet.duration = frames
+    soundEnd = position + Int64(frames)
     lastSound = ports.now
     ports.emit(packet, to: 1)
     reportCancelled(&ports)
@@ -272,19 +284,19 @@ public struct RTMPPull: ~Copyable, Node {
 
   /// Waits for sound within an utterance, but for no longer than the quiet that would end it.
   private mutating func awaitSound(_ ports: inout Ports) -> Outcome {
-    guard replies?.isOpen == true else { return .done }
+    guard replies?.isSpeaking == true else { return .done }
     let due = lastSound &+ utteranceGap
     guard due <= ports.now else {
       ports.wake(at: due)
       return .done
     }
-    endUtterance(&ports)
+    if replies?.pause() == true { owesEnd = true }
     return .again
   }
 
-  /// Ends the utterance of a stream from which no sound comes.
-  private mutating func endUtterance(_ ports: inout Ports) {
-    if replies?.pause() == true { owesEnd = true }
+  /// The stream is over: ends its utterance, also an interrupted one.
+  private mutating func closeReplies(_ ports: inout Ports) {
+    if replies?.close() == true { owesEnd = true }
     reportCancelled(&ports)
   }
 
@@ -293,7 +305,7 @@ public struct RTMPPull: ~Copyable, Node {
     owesEnd = false
     var packet = try ports.makePacket(1, bytes: 0, of: ports.currentReply)
     packet.flags.insert(.endOfUtterance)
-    packet.position = sound?.position ?? 0
+    packet.position = soundEnd
     packet.duration = 0
     ports.emit(packet, to: 1)
   }

@@ -16,8 +16,8 @@ extension RTMPPush {
         text: "audio to send", required: false, holds: 1),
       .streamAddress(
         """
-        where to send from now on: text, or events `stream` with `url`; an empty text, `stream` without `url` and `streamEnded` stop; other \
-        events are ignored
+        where to send from now on: text, or events `stream` with `url`; an empty text, `stream` without `url` and `streamEnded` stop; \
+        other events are ignored
         """),
     ],
     parameters: [
@@ -69,10 +69,14 @@ extension RTMPPush {
         "ended",
         text: """
           nothing more is taken for this stream: `why` is `stopped`, `replaced` or, after the last attempt, `lost`; only with `address` \
-          linked. What is queued is still sent, up to `completed`
+          linked. After `stopped` and `replaced`, what is queued is still sent, up to `completed`, or up to another `ended` with `lost`: \
+          when that fails for good, or four later streams have ended meanwhile
           """),
       EventContract(
-        "error", text: "what came at the input `address` is no address, or cannot be used: `text`, `cure`"),
+        "error",
+        text: """
+          what came at the input `address` is no address, or cannot be used: `text`, `cure`; the present stream continues
+          """),
     ],
     lane: .bulk, budget: 100_000, drive: .itself,
     asynchronousPaths: [AsynchronousPath(from: "address", to: NodeContract.eventsPort)],

@@ -3,24 +3,24 @@ public import MillraceCore
 
 /// `rtmp.push`: sends pictures, and audio if linked, to an RTMP server.
 ///
-/// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate that AAC supports. Times, gaps and
-///   odd sizes are handled as in `video.record`.
-/// - Input `address`: where to send from now on, as text or as a service's event. Every address gets a stream of its own, which begins with a key
-///   frame at time 0; the present stream ends, and what it has queued is still sent. The same address changes nothing, unless its stream has
-///   failed. Without an address the inputs are discarded. What arrives there is a secret of the graph before anything is reported; a text
-///   that is no address is an `error`, and the node continues.
-/// - Encodes in its calls; connects and sends on its own thread. Without a connection, or with a slow one, `queue` of the stream waits; then the
-///   oldest data is dropped, up to the next key frame (`dropped`). The stream keeps its own timestamps, so that a player sees how long it
-///   was gone; each connection starts with a key frame at time 0.
+/// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate that AAC supports. Times,
+///   gaps and odd sizes are handled as in `video.record`.
+/// - Input `address`: where to send from now on, as text or as a service's event. Every address gets a stream of its own, which begins
+///   with a key frame at time 0; the present stream ends, and what it has queued is still sent, for the last four of them. The same address
+///   changes nothing, unless its stream has failed. Without an address the inputs are discarded. What arrives there is a secret of the
+///   graph before anything is reported; a text that is no address is an `error`, and the node continues. A node that is restarted after a
+///   fault (`onError`) begins with `url`, or waits: send the address again on `nodeRestarted`.
+/// - Encodes in its calls; connects and sends on its own thread. Without a connection, or with a slow one, `queue` of the stream waits;
+///   then the oldest data is dropped, up to the next key frame (`dropped`). The stream keeps its own timestamps, so that a player sees how
+///   long it was gone; each connection starts with a key frame at time 0.
 /// - A server that cannot be reached, refuses the stream, or does not answer for `timeout` is reported (`refused`, `lost`) and retried with
-///   backoff. Without `reconnect`, or after `giveUp`, that is the end of the stream: it fails the node, or with `address` linked the node waits
-///   for another address.
+///   backoff. Without `reconnect`, or after `giveUp`, that is the end of the stream: it fails the node, or with `address` linked the node
+///   waits for another address.
 /// - At the end of its inputs the queue is sent; if disconnected, the node waits up to `timeout` for a connection. Stopping never blocks.
 /// - With `rtmps:` a certificate that is not trusted is treated like a server that refuses.
 /// - The address and its key are never shown.
 /// - Latency: a picture is sent when it is encoded and the audio up to its time has arrived, about 50 ms; without audio at once.
-/// - Real-time clock only; faster input is dropped. Bulk lane: 10 ms for a picture of 1280x720, and some 20 ms for the first of an address.
-///   Allocates.
+/// - Real-time clock only; faster input is dropped. Bulk lane: 10 ms for a picture of 1280x720. Allocates.
 @safe
 public struct RTMPPush: ~Copyable, Node {
   private let input: StreamAddressInput
@@ -30,7 +30,7 @@ public struct RTMPPush: ~Copyable, Node {
   private(set) var stream: PushedStream?
   /// Streams that are still sending what they have queued, the oldest first.
   private var closing: [PushedStream] = []
-  /// Most of them; more are abandoned.
+  /// Most of them; of more, the oldest is abandoned.
   private static let mostClosing = 4
   private let words = LastWords()
 
@@ -70,13 +70,18 @@ public struct RTMPPush: ~Copyable, Node {
       // Without pictures and audio there is nothing to wait for at the input `address`.
       guard !ports.isOver(0) || !ports.isOver(1) else { return try finish(&ports) }
     }
-    closing.removeAll { $0.finish(&ports) }
+    closing.removeAll { stream in
+      guard stream.finish(&ports) else { return false }
+      if stream.ending != nil { Self.postLost(&ports) }
+      return true
+    }
     var wake = closing.isEmpty ? Nanoseconds.max : ports.now + Self.look
     if let stream {
       if try keepingWords(stream, { () throws(NodeFault) in try stream.take(&ports) }) {
         wake = min(wake, stream.encoder.nextExpiry(after: ports.now) ?? .max)
       } else {
         try fail(stream, &ports)
+        discard(&ports)
       }
     } else {
       discard(&ports)
@@ -92,9 +97,10 @@ public struct RTMPPush: ~Copyable, Node {
       try close(stream, &ports)
     }
     for stream in closing where stream.finish(&ports) {
-      if let ending = stream.ending, !input.isLinked {
+      if let ending = stream.ending {
         words.text = ending
-        throw NodeFault(.gone)
+        guard input.isLinked else { throw NodeFault(.gone) }
+        Self.postLost(&ports)
       }
       closing.removeAll { $0 === stream }
     }
@@ -112,6 +118,11 @@ public struct RTMPPush: ~Copyable, Node {
     words.text = stream.ending
     guard input.isLinked else { throw NodeFault(.gone) }
     self.stream = nil
+    Self.postLost(&ports)
+  }
+
+  /// A stream is over before all of it was sent.
+  private static func postLost(_ ports: inout Ports) {
     ports.post(Event.ended.rawValue) { $0.field("why", "lost") }
   }
 
@@ -140,12 +151,16 @@ public struct RTMPPush: ~Copyable, Node {
     case .none: return
     case .end: try leave("stopped", &ports)
     case .begin(let address, let restarts):
-      if !restarts, let stream, stream.address.url == address.url { return }
-      try leave(restarts ? "stopped" : "replaced", &ports)
-      do throws(NodeProblem) {
-        stream = try PushedStream(address, values, inputs, waker: waker)
-        words.name = address.name
-      } catch { ports.post(error, as: Event.error.rawValue) }
+      if restarts { try leave("stopped", &ports) }
+      if let stream, stream.address.url == address.url { return }
+      let next: PushedStream
+      // Until the next stream has begun, the present one can continue.
+      do throws(NodeProblem) { next = try PushedStream(address, values, inputs, waker: waker) } catch {
+        return ports.post(error, as: Event.error.rawValue)
+      }
+      try leave("replaced", &ports)
+      stream = next
+      words.name = address.name
     }
   }
 
@@ -160,7 +175,9 @@ public struct RTMPPush: ~Copyable, Node {
   private mutating func close(_ stream: PushedStream, _ ports: inout Ports) throws(NodeFault) {
     try keepingWords(stream) { () throws(NodeFault) in try stream.close(&ports) }
     closing.append(stream)
-    if closing.count > Self.mostClosing { closing.removeFirst() }
+    guard closing.count > Self.mostClosing else { return }
+    let oldest = closing.removeFirst()
+    if !oldest.finish(&ports) || oldest.ending != nil { Self.postLost(&ports) }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {

@@ -269,6 +269,53 @@ struct AudioRecordPathTests {
     #expect(contents(second).starts(with: "fLaC".utf8))
   }
 
+  /// A recorder that is recreated in a graph that started without a path.
+  private struct Recreated: ~Copyable, Node {
+    static var contract: NodeContract { AudioRecord.contract }
+    private var node: AudioRecord
+
+    init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+      var setup = copy setup
+      setup.initial["path"] = .string("")
+      node = try AudioRecord(setup)
+    }
+
+    mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
+    mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.finish(&ports) }
+    mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+      try node.receive(message, &ports)
+    }
+  }
+
+  @Test("a recreated node reports that the last path cannot be recorded to, and waits for the next one")
+  func recreatedWithoutFile() throws {
+    let (held, path) = (try written("held.wav"), folder.file("call.wav"))
+    let other = try NodeBench(AudioRead.self, ["path": .string(held)])
+    let bench = try NodeBench(
+      Recreated.self, ["path": .string(held)], inputs: ["in1": shape(Self.rate)])
+    try push(bench, packets: 0..<5)
+    let texts = texts(bench)
+    #expect(texts.count == 1)
+    #expect(texts.first?.contains("is being read or written by another node or program") == true, "\(texts)")
+    try bench.set("path", .string(path))
+    try push(bench, packets: 5..<10)
+    try bench.finish()
+    #expect(self.texts(bench).isEmpty && bench.close() == [] && other.close() == [])
+    #expect(try samples(path) == ramp(5 * Self.frames..<10 * Self.frames))
+  }
+
+  @Test("a recreated node of a graph that started without a path does not end with its file")
+  func recreatedWithFile() throws {
+    let path = folder.file("call.wav")
+    let bench = try NodeBench(
+      Recreated.self, ["path": .string(path), "duration": 40], inputs: ["in1": shape(Self.rate)])
+    try push(bench, packets: 0..<5)
+    #expect(!bench.hasEnded)
+    try bench.finish()
+    #expect(bench.close() == [])
+    #expect(try samples(path) == ramp(0..<2 * Self.frames))
+  }
+
   @Test("a graph that is stopped completes its file")
   func stopped() throws {
     let path = folder.file("call.wav")

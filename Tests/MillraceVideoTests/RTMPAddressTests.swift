@@ -267,7 +267,7 @@ struct RTMPAddressTests {
     #expect(player.bench.close() == [])
   }
 
-  @Test("without `url` the input has to be linked; without the input a lost stream fails the node")
+  @Test("without `url` the input has to be linked")
   func required() throws {
     for problem in [
       #expect(throws: BenchProblem.self) { try NodeBench(RTMPPull.self, clock: .realtime) },
@@ -317,6 +317,21 @@ struct RTMPAddressTests {
       #expect(pictures.first == 0 && pictures[1] > 0 && pictures[1] <= 50, "\(pictures)")
       #expect(player.bench.close() == [])
     }
+  }
+
+  @Test("a message whose text would be too long for an event with its escapes is reported in Base64")
+  func escapes() {
+    func text(_ payload: [UInt8]) -> [UInt8]? {
+      UserData(uuid: [], payload: payload, byteCount: payload.count).text
+    }
+    // An event has room for 2,732 bytes, as many as 2,048 bytes take in Base64.
+    for (byte, most) in [(UInt8(ascii: "\""), 1_366), (UInt8(ascii: "\n"), 455)] {
+      let longest = [UInt8](repeating: byte, count: most)
+      #expect(text(longest) == longest)
+      #expect(text(longest + [byte]) == nil)
+    }
+    let plain = [UInt8](repeating: UInt8(ascii: "x"), count: 2_048)
+    #expect(text(plain) == plain)
   }
 
   // MARK: Secrets

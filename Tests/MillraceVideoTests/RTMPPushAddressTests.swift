@@ -139,6 +139,76 @@ struct RTMPPushAddressTests {
     #expect(sender.node.close() == [])
   }
 
+  @Test("a stream that was stopped and fails for good is lost", .timeLimit(.minutes(30)))
+  func lostInTheBackground() throws {
+    var server: SilentServer? = SilentServer()
+    let port = try #require(server).port
+    let sender = try Sender(["reconnect": false, "timeout": 600_000, "progress": 100])
+    sender.node.push(text: "rtmp://127.0.0.1:\(port)/live/hush-key", to: "address")
+    let isQueued = try sender.send { !sender.names("progress").isEmpty }
+    sender.node.push(text: "", to: "address")
+    let isStopped = try sender.send { !sender.names("ended").isEmpty }
+    #expect(isQueued && isStopped, "\(sender.words)")
+    // The server closes the connection.
+    server = nil
+    let isLost = try sender.send { sender.names("ended").count == 2 }
+    #expect(
+      isLost && sender.names("ended").map { $0.string("why") } == ["stopped", "lost"], "\(sender.words)")
+    #expect(sender.names("completed").isEmpty, "\(sender.words)")
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
+    "of streams that have ended and cannot be sent, four are kept and an older one is lost",
+    .timeLimit(.minutes(30)))
+  func tooMany() throws {
+    let servers = (0..<6).map { _ in SilentServer() }
+    let sender = try Sender(["timeout": 600_000, "progress": 100])
+    for server in servers {
+      let count = sender.names("progress").count
+      sender.node.push(text: "rtmp://127.0.0.1:\(server.port)/live/hush-key", to: "address")
+      let isQueued = try sender.send { sender.names("progress").count > count }
+      #expect(isQueued, "\(sender.words)")
+    }
+    let reasons = sender.names("ended").compactMap { $0.string("why") }
+    #expect(reasons.sorted() == ["lost"] + Array(repeating: "replaced", count: 5), "\(sender.words)")
+    #expect(sender.names("completed").isEmpty && !sender.words.contains("hush"), "\(sender.words)")
+    #expect(sender.node.close() == [])
+  }
+
+  @Test("a stream that fails for good does not block its inputs", .timeLimit(.minutes(30)))
+  func failingWithInput() throws {
+    let node = try NodeBench(
+      RTMPPush.self, ["reconnect": false, "timeout": 120_000],
+      inputs: [
+        "in": pictureInput(160, 120),
+        "address": OutputShape(.text, packetDuration: nil, packetBytes: 4_096),
+      ], clock: .realtime)
+    node.push(text: "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key", to: "address")
+    try node.run()
+    let start = node.now
+    let end = Clock(.realtime).now + .milliseconds(120_000)
+    var sent = 0
+    var hasEnded = false
+    while !hasEnded && Clock(.realtime).now < end {
+      // More than the link holds, so that it is full when the failure is noticed.
+      for _ in 0..<40 {
+        node.push(
+          bytes: FlashAndClick.picture(sent, [], width: 160, height: 120), to: "in", duration: 1,
+          timestamp: start + .milliseconds(Int64(sent)))
+        sent += 40
+      }
+      try node.run()
+      hasEnded = node.events().contains { $0.name == "ended" }
+      usleep(50_000)
+    }
+    #expect(hasEnded)
+    node.end("in")
+    let isOver = try node.wait(120) { node.hasEnded }
+    #expect(isOver)
+    #expect(node.close() == [])
+  }
+
   @Test(
     "the node ends with its pictures and audio, although another address could come", .timeLimit(.minutes(30))
   )

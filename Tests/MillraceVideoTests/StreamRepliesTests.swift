@@ -7,8 +7,9 @@ import Testing
 struct StreamRepliesTests {
   private static let packet = 20
 
-  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins. Returns what each packet is:
-  /// `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled.
+  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins, and `_` is one that the
+  /// stream skips. Returns what each packet is: `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled; `E` is the
+  /// end of an utterance where the stream skips.
   private func taken(_ line: String, by replies: inout StreamReplies, from start: Int = 0) -> String {
     var time = start
     var result = ""
@@ -16,6 +17,9 @@ struct StreamRepliesTests {
       switch mark {
       case "!": replies.interrupt(at: .milliseconds(Int64(time)))
       case ">": replies.beginNext()
+      case "_":
+        if replies.skip(Self.packet) { result += "E" }
+        time += Self.packet
       default:
         let part = replies.take(
           isLoud: mark == "#", frames: Self.packet, time: .milliseconds(Int64(time)))
@@ -80,17 +84,45 @@ struct StreamRepliesTests {
     #expect(taken("##", by: &replies, from: 500) == "rr")
   }
 
-  @Test("a stream that stops ends an utterance, and a cancellation silently")
-  func pause() {
+  @Test(
+    "what the stream skips is quiet",
+    arguments: [
+      ("##__##", "rrrr"), ("##___##", "rrErr"), ("##.__.##", "rrrE.rr"), ("..__..##", "....rr"),
+      ("##!#__##", "rrccc"), ("##!#___##", "rrcrr"), ("##!#._.##", "rrcccrr"),
+    ] as [(String, String)])
+  func skipped(line: String, expected: String) {
+    var replies = StreamReplies(gap: 60)
+    #expect(taken(line, by: &replies) == expected)
+  }
+
+  @Test(
+    "a stall ends an utterance, but no cancellation: what it holds up may be of the interrupted utterance")
+  func stall() {
     var replies = StreamReplies(gap: 60)
     let before = replies.pause()
-    #expect(!before && !replies.isOpen)
+    #expect(!before && !replies.isSpeaking)
     _ = taken("##", by: &replies)
-    #expect(replies.isOpen)
+    #expect(replies.isSpeaking)
     let isEnd = replies.pause()
-    #expect(isEnd && !replies.isOpen)
-    _ = taken("#!#", by: &replies)
+    #expect(isEnd && !replies.isSpeaking)
+    #expect(taken("#!#", by: &replies, from: 40) == "rc")
     let isMarked = replies.pause()
-    #expect(!isMarked && replies.takeCancelled() == Self.packet && !replies.isOpen)
+    #expect(!isMarked && !replies.isSpeaking && replies.takeCancelled() == nil)
+    #expect(taken("##...##", by: &replies, from: 80) == "cccccrr")
+    #expect(replies.takeCancelled() == 6 * Self.packet)
+  }
+
+  @Test("the end of a stream ends an utterance, and a cancellation silently")
+  func end() {
+    var replies = StreamReplies(gap: 60)
+    let before = replies.close()
+    #expect(!before)
+    _ = taken("##", by: &replies)
+    let isEnd = replies.close()
+    #expect(isEnd && !replies.isSpeaking)
+    _ = taken("#!#", by: &replies, from: 40)
+    let isMarked = replies.close()
+    #expect(!isMarked && replies.takeCancelled() == Self.packet)
+    #expect(taken("##", by: &replies, from: 80) == "rr")
   }
 }

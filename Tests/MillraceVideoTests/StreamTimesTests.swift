@@ -62,11 +62,13 @@ struct StreamTimesTests {
 
   /// A piece of 16-bit mono audio at 1 kHz, whose bytes all have one value.
   private func piece(
-    _ value: UInt8, ms: Int, at streamTime: Int64, came: Int64, connection: Int = 1
+    _ value: UInt8, ms: Int, at streamTime: Int64, came: Int64, connection: Int = 1, followsLoss: Bool = false
   ) -> StreamSound {
-    StreamSound(
+    var piece = StreamSound(
       bytes: [UInt8](repeating: value, count: 2 * ms), time: came * Self.millisecond,
       streamTime: streamTime * Self.millisecond, connection: connection)
+    piece.followsLoss = followsLoss
+    return piece
   }
 
   /// Everything available now: position, time in ms, samples, first value.
@@ -102,6 +104,24 @@ struct StreamTimesTests {
     var queue = StreamSoundQueue(rate: 1_000, frameBytes: 2, frames: 20)
     queue.append([piece(1, ms: 30, at: 0, came: 1_000), piece(2, ms: 20, at: 130, came: 1_130)])
     #expect(given(&queue) == [[0, 1_000, 20, 1], [20, 1_020, 10, 1], [130, 1_130, 20, 2]])
+  }
+
+  @Test("the queue says what the stream skips, but not where a connection begins or sound was dropped")
+  func skipped() {
+    var queue = StreamSoundQueue(rate: 1_000, frameBytes: 2, frames: 20)
+    queue.append([
+      piece(1, ms: 20, at: 0, came: 1_000), piece(2, ms: 40, at: 130, came: 5_000),
+      piece(3, ms: 20, at: 900, came: 6_000, connection: 2),
+      piece(4, ms: 20, at: 1_200, came: 6_300, connection: 2, followsLoss: true),
+    ])
+    var skips: [Int] = []
+    while queue.prepare() > 0 {
+      skips.append(queue.skipped)
+      var bytes = [UInt8](repeating: 0, count: 40)
+      var span = bytes.mutableSpan
+      queue.write(into: &span)
+    }
+    #expect(skips == [0, 110, 0, 0, 0])
   }
 
   @Test("another connection's audio is placed by the clock, never before what was emitted")

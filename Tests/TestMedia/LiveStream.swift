@@ -9,6 +9,7 @@ public final class LiveStream: @unchecked Sendable {
   private struct State {
     var wantsEnd = false
     var hasEnded = false
+    var isHeld = false
     var start: Int64?
     var problem: String?
   }
@@ -59,6 +60,12 @@ public final class LiveStream: @unchecked Sendable {
 
   /// Why it ended early; nil if it did not fail.
   public var problem: String? { with { $0.problem } }
+
+  /// Sends nothing until `release`, like a network that stalls.
+  public func hold() { with { $0.isHeld = true } }
+
+  /// Sends at once what was held up, and continues.
+  public func release() { with { $0.isHeld = false } }
 
   /// Ends it like a killed program: the server sees the connection close.
   public func stop() {
@@ -184,8 +191,11 @@ public final class LiveStream: @unchecked Sendable {
   }
 
   private func rest(until time: Int64) {
-    while Self.now < time && !with({ $0.wantsEnd }) {
-      usleep(UInt32(min(20_000, max(1, (time - Self.now) / 1_000))))
+    while true {
+      let (wantsEnd, isHeld) = with { ($0.wantsEnd, $0.isHeld) }
+      let left = isHeld ? 20_000_000 : time - Self.now
+      guard !wantsEnd, left > 0 else { return }
+      usleep(UInt32(min(20_000, max(1, left / 1_000))))
     }
   }
 

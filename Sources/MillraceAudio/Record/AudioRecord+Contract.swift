@@ -71,7 +71,7 @@ extension AudioRecord {
         "error",
         text: """
           a `path` set while the graph runs cannot be recorded to, and everything continues as before: `text` says why and what to do, \
-          `path`
+          `path`; so does the last one when the node is restarted after a fault, which then waits for the next path
           """),
     ],
     lane: .bulk, budget: 5_000,

@@ -19,8 +19,11 @@ public import MillraceCore
 ///   working directory.
 /// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. One that starts with an empty path
 ///   then waits for the next path, and ends with its inputs.
-/// - A graph that is stopped completes the file. A killed process leaves a file that plays up to the last second or so. The encoders allocate, on the bulk lane; WAV does not.
-///   AAC, in ADTS and in fragmented MP4, begins with the encoder's 1,024 samples of silence, the same in all channels.
+/// - A node that is restarted after a fault (`onError`) begins with the path that was set last, and replaces a file that it had begun. If
+///   that path cannot be recorded to, event `error` says why, and the node waits for the next path.
+/// - A graph that is stopped completes the file. A killed process leaves a file that plays up to the last second or so. The encoders
+///   allocate, on the bulk lane; WAV does not. AAC, in ADTS and in fragmented MP4, begins with the encoder's 1,024 samples of silence, the
+///   same in all channels.
 /// - An existing file is replaced at the first audio, so a graph that fails to start leaves it intact; a missing directory is
 ///   refused, not created.
 /// - A failed write (disk full) is a fault; what was written before stays readable. NaN becomes silence.
@@ -51,6 +54,8 @@ public struct AudioRecord: ~Copyable, Node {
   private var timeline: RecordingTimeline
   /// The file being written; nil: nothing is recorded.
   private var current: Recording?
+  /// The path of a recreated node that cannot be recorded to, until it is reported.
+  private var refused: (path: String, problem: NodeProblem)?
   private var changes = RecordingChanges()
   private var switches: RecordingSwitches
   private var isOver = false
@@ -77,13 +82,24 @@ public struct AudioRecord: ~Copyable, Node {
       sample: values.sample("sample") ?? shapes[0].format.sample ?? .s16,
       bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
       progressFrames: AudioLimits.frames(milliseconds: values.number("progress"), rate: rate), calls: calls)
-    let path = values.string("path")
-    let first = path.isEmpty ? nil : try Recording(path, settings)
+    let content = RecordingCheck.Content(shapes.map(\.format), values)
+    let (path, initial) = (values.string("path"), setup.initial.string("path"))
+    var first: Recording?
+    var refused: (path: String, problem: NodeProblem)?
+    if !path.isEmpty && path == initial {
+      first = try Recording(path, settings)
+    } else if !path.isEmpty {
+      // Set while the graph ran: as then, a path that cannot be recorded to is no reason to end.
+      do throws(NodeProblem) {
+        first = try Recording(path, settings, checking: content, besides: nil)
+      } catch { refused = (path, error) }
+    }
     // Nothing below may throw.
     self.settings = settings
     self.rate = rate
-    content = RecordingCheck.Content(shapes.map(\.format), values)
-    endsWithFile = !path.isEmpty
+    self.content = content
+    self.refused = refused
+    endsWithFile = !initial.isEmpty
     current = first
     pieceFrames = AudioLimits.frames(milliseconds: Self.pieceMilliseconds, rate: rate)
     duration = values.has("duration") ? Self.frames(values.number("duration"), rate) : nil
@@ -115,6 +131,7 @@ public struct AudioRecord: ~Copyable, Node {
 
   /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let (path, problem) = refused.take() { report(problem, of: path, &ports) }
     if stops {
       stops = false
       try endFile("stopped", &ports)
@@ -178,12 +195,16 @@ public struct AudioRecord: ~Copyable, Node {
       }
       return recording
     } catch {
-      let (text, path) = (Array(error.description.utf8), Array(path.utf8))
-      ports.post(Event.error.rawValue) { event in
-        event.field("text", utf8: text.span)
-        event.field("path", utf8: path.span)
-      }
+      report(error, of: path, &ports)
       return nil
+    }
+  }
+
+  private func report(_ problem: NodeProblem, of path: String, _ ports: inout Ports) {
+    let (text, path) = (Array(problem.description.utf8), Array(path.utf8))
+    ports.post(Event.error.rawValue) { event in
+      event.field("text", utf8: text.span)
+      event.field("path", utf8: path.span)
     }
   }
 

@@ -73,6 +73,8 @@ public struct NodeSetup: Sendable {
   package let contract: NodeContract
   /// The checked parameters, with defaults filled in.
   public let parameters: ParameterValues
+  /// The parameters with which the graph started: `parameters` of a node that is recreated has the values set since.
+  package var initial: ParameterValues
   /// Inputs in the contract's order, repeated ports expanded up to the highest one linked.
   public let inputs: [Port]
   /// Outputs in the contract's order, expanded likewise.
@@ -100,6 +102,7 @@ public struct NodeSetup: Sendable {
     self.name = name
     self.contract = contract
     self.parameters = parameters
+    initial = parameters
     self.inputs = inputs
     self.outputs = outputs
     self.pacing = pacing

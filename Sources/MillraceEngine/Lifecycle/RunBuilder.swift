@@ -93,6 +93,7 @@ struct RunBuilder {
       outputs: planned.outputs,
       pacing: planned.pacing, isVirtual: run.engine.clock == .virtual,
       waker: Waker(place.strand, index: place.index), secrets: run.secrets)
+    setup.initial = planned.parameters
     setup.source = run.ends.sources[node]
     setup.sink = run.ends.sinks[node]
     return setup

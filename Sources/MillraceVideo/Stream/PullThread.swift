@@ -150,7 +150,10 @@ final class PullThread: Sendable {
           shared.present.lost += 1
         }
       case .sound(let sound):
-        if shared.present.sound.count >= Self.mostSound { shared.present.sound.removeFirst() }
+        if shared.present.sound.count >= Self.mostSound {
+          shared.present.sound.removeFirst()
+          shared.present.sound[0].followsLoss = true
+        }
         shared.present.sound.append(sound)
       case .damage(let count): shared.present.damage += count
       }

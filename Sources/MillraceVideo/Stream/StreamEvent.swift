@@ -8,6 +8,8 @@ package struct StreamSound: Sendable {
   /// The same in stream time, and the connection that time belongs to.
   package var streamTime: Nanoseconds
   package var connection: Int
+  /// Sound before it was dropped because the graph did not take it.
+  package var followsLoss = false
 
   package init(bytes: [UInt8], time: Nanoseconds, streamTime: Nanoseconds, connection: Int) {
     self.bytes = bytes

@@ -1,7 +1,7 @@
 internal import MillraceCore
 
-/// Reports what a node's streams have lost: packets that could not be decoded, and pictures that the graph did not take in time. At most once a
-/// second, and completely at the end of a connection; the counts continue from stream to stream.
+/// Reports what a node's streams have lost: packets that could not be decoded, and pictures that the graph did not take in time. At most
+/// once a second, and completely at the end of a connection; the counts continue from stream to stream.
 struct StreamLosses {
   private let events: (damaged: Int, overrun: Int)
   /// Lost by the streams before the present one.

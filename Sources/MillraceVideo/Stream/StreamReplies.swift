@@ -2,9 +2,12 @@ package import MillraceCore
 
 /// Finds the utterances of a bot in the sound of a live stream, which has no marks, and cancels the rest of one that was interrupted.
 ///
-/// An utterance begins with a packet that is not quiet and ends when the sound was quiet for `gap`; what is shorter is a pause in it. After an
-/// interruption the sound is cancelled until it was quiet for as long, because a service continues to speak for as long as its stream is late,
-/// and nothing in the sound says where another reply begins. A value type; no heap.
+/// An utterance begins with a packet that is not quiet and ends when the sound was quiet for `gap`; what is shorter is a pause in it. After
+/// an interruption the sound is cancelled until it was quiet for as long, because a service continues to speak for as long as its stream is
+/// late, and nothing in the sound says where another reply begins.
+///
+/// Quiet is measured in the stream: sound that the stream skips is quiet, sound that is held up by the network is not. What comes after a
+/// stall may still be the interrupted utterance, so only an utterance ends by the clock (`pause`). A value type; no heap.
 package struct StreamReplies {
   /// What a packet of the stream is.
   package enum Part: Equatable {
@@ -34,8 +37,8 @@ package struct StreamReplies {
   /// - Parameter gap: frames of quiet that end an utterance.
   package init(gap: Int) { self.gap = gap }
 
-  /// True within an utterance, also a cancelled one.
-  package var isOpen: Bool { state != .quiet }
+  /// True within an utterance that was not interrupted.
+  package var isSpeaking: Bool { state == .utterance }
 
   /// Takes the stream's next packet.
   /// - Parameters:
@@ -70,18 +73,21 @@ package struct StreamReplies {
     if state == .cancelled { endCancellation() }
   }
 
-  /// No sound came for the length of the gap, or none comes any more. True if that ends an utterance.
-  package mutating func pause() -> Bool {
-    defer { quietFrames = 0 }
-    switch state {
-    case .quiet: return false
-    case .utterance:
-      state = .quiet
-      return true
-    case .cancelled:
-      endCancellation()
-      return false
-    }
+  /// The stream has no sound for this many frames before the next packet. True if that ends an utterance.
+  package mutating func skip(_ frames: Int) -> Bool {
+    quietFrames += frames
+    return quietFrames >= gap && close()
+  }
+
+  /// No sound came for the length of the gap, on the clock. True if that ends an utterance. A cancellation continues: the rest may be late.
+  package mutating func pause() -> Bool { isSpeaking && close() }
+
+  /// The stream has ended. True if that ends an utterance.
+  package mutating func close() -> Bool {
+    let ends = isSpeaking
+    quietFrames = 0
+    endCancellation()
+    return ends
   }
 
   private mutating func endCancellation() {

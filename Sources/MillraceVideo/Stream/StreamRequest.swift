@@ -16,7 +16,7 @@ enum StreamRequest {
 
   /// Reads a packet: an address as text, or an event of a service.
   ///
-  /// The address is learnt as a secret before this returns, also one that is refused.
+  /// The address is learnt as a secret before this returns, also one that is refused, except one that is refused for its length.
   /// - Parameters:
   ///   - isEvent: whether the packet is an event and not text.
   ///   - roots: trusted certificates of the node.
@@ -27,7 +27,7 @@ enum StreamRequest {
       self.init(url: String(decoding: bytes, as: UTF8.self), roots, secrets)
       return
     }
-    // A service's output of events may be linked as a whole, with events of any size: those that are not meant cost no more than a look.
+    // A service's output of events may be linked as a whole. Each of them is parsed, so that what is no event is noticed.
     guard let event = try? JSONValue(parsing: bytes), event.members != nil else {
       self = .refused(
         NodeProblem("the event is not a JSON object", cure: #"send {"event":"stream","url":"rtmp://…"}"#))
@@ -43,18 +43,21 @@ enum StreamRequest {
       }
       self.init(url: text, roots, secrets)
     case "streamEnded": self = .end
-    case "replyStarted": self = .nextReply
+    // Not `replyStarted`, the word of every dialogue: it comes when the service begins to speak, ahead of the stream.
+    case "streamReplyStarted": self = .nextReply
     default: self = .nothing
     }
   }
 
-  private init(url: String, _ roots: String?, _ secrets: Secrets) {
+  /// Reads an address, which may have white space around it; an empty one asks for the end.
+  init(url: String, _ roots: String?, _ secrets: Secrets) {
     let url = Self.trimmed(url)
     guard !url.isEmpty else {
       self = .end
       return
     }
-    secrets.learn(url, as: .address)
+    // Every text is searched for every secret.
+    if url.utf8.count <= StreamAddress.longest { secrets.learn(url, as: .address) }
     do throws(NodeProblem) { self = .begin(try StreamAddress(url, roots: roots)) } catch {
       self = .refused(error)
     }

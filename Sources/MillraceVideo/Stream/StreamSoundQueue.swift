@@ -13,6 +13,8 @@ package struct StreamSoundQueue {
   package private(set) var position: Int64 = 0
   /// Its expected arrival, on the monotonic clock.
   package private(set) var time: Nanoseconds = 0
+  /// Samples that the stream skips before it; 0 where another connection begins or sound was dropped, since nobody knows what was there.
+  package private(set) var skipped = 0
 
   private var waiting: [StreamSound] = []
   private var stock: [UInt8] = []
@@ -38,6 +40,7 @@ package struct StreamSoundQueue {
     waiting.removeAll()
     stock.removeAll(keepingCapacity: true)
     used = 0
+    skipped = 0
     connection = -1
   }
 
@@ -62,6 +65,9 @@ package struct StreamSoundQueue {
 
   /// Moves to the position of a piece that does not follow the previous one.
   private mutating func begin(_ piece: StreamSound) {
+    if piece.connection == connection, !piece.followsLoss, piece.streamTime > expected {
+      skipped += Int((Double(piece.streamTime &- expected) * Double(rate) / 1e9).rounded())
+    }
     connection = piece.connection
     expected = piece.streamTime
     let start = origin ?? piece.time
@@ -91,6 +97,7 @@ package struct StreamSoundQueue {
   /// Writes the next samples; the target must not hold more than are prepared.
   package mutating func write(into target: inout MutableSpan<UInt8>) {
     for index in target.indices { target[index] = stock[used + index] }
+    skipped = 0
     used += target.count
     let count = Int64(target.count / frameBytes)
     position += count

@@ -2,8 +2,8 @@ internal import CFFmpeg
 internal import CMediaShim
 internal import MillraceCore
 
-/// A message that the sender put into a picture: H.264's SEI user data unregistered (ITU-T H.264, D.1.7). Services use it for what has to stay
-/// in step with the picture.
+/// A message that the sender put into a picture: H.264's SEI user data unregistered (ITU-T H.264, D.1.7). Services use it for what has to
+/// stay in step with the picture.
 struct UserData: Sendable {
   /// The 16 bytes that name its kind (ISO/IEC 11578).
   let uuid: [UInt8]
@@ -12,8 +12,10 @@ struct UserData: Sendable {
   /// Length of the payload in bytes.
   let byteCount: Int
 
-  /// Longest payload that is passed on, in bytes: as Base64 or escaped text it fits into an event. Services send some hundred bytes of JSON.
+  /// Longest payload that is passed on, in bytes: as Base64 it fits into an event. Services send some hundred bytes of JSON.
   static let most = 2_048
+  /// Longest text with its escapes, in bytes: as long as the longest payload in Base64.
+  private static let mostEscaped = (most + 2) / 3 * 4
   /// Most messages of a picture.
   static let mostOfPicture = 16
   private static let uuidBytes = 16
@@ -47,12 +49,24 @@ struct UserData: Sendable {
     return text
   }
 
-  /// The payload as text, without the zero bytes that may end it; nil if it is not text.
+  /// The payload as text, without the zero bytes that may end it; nil if it is not text, or too long with the escapes of JSON.
   var text: [UInt8]? {
     guard var text = payload else { return nil }
     while text.last == 0 { text.removeLast() }
     let isText = text.allSatisfy { $0 >= 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }
-    return isText && String(validating: text, as: UTF8.self) != nil ? text : nil
+    guard isText, Self.escapedLength(of: text) <= Self.mostEscaped else { return nil }
+    return String(validating: text, as: UTF8.self) != nil ? text : nil
+  }
+
+  /// Length in a JSON string of an event, where control characters take six bytes.
+  private static func escapedLength(of text: [UInt8]) -> Int {
+    text.reduce(0) { length, byte in
+      switch byte {
+      case 0..<0x20: length + 6
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"): length + 2
+      default: length + 1
+      }
+    }
   }
 }
 

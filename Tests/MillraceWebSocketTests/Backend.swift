@@ -2,6 +2,7 @@ import MillraceCore
 import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
+import TestNet
 
 /// A bound in seconds that no test should reach.
 let limit = 300.0
@@ -33,10 +34,8 @@ final class Backend: Sendable {
   init(
     refusing status: Int? = nil, greeting: [String] = [], large: Int = 1 << 20, closeTimeout: Int? = nil
   ) async throws {
-    var limits = WebSocketLimits()
+    var limits = WebSocketLimits.patient
     limits.message = large
-    // Clients that a test prevents from reading answer no pings.
-    limits.ping = 0
     if let closeTimeout { limits.close = closeTimeout }
     refusal = Locked(status)
     let made = try await WebSocketServer.listen(port: 0, limits: limits) { [self] _ in
@@ -68,7 +67,7 @@ func bench(
   inputs: [String: OutputShape] = ["audio": sound, "text": lines]
 ) throws -> NodeBench {
   var parameters: [String: ParameterValue] = [
-    "url": .string("ws://127.0.0.1:\(port)/"), "first": 10, "most": 20,
+    "url": .string("ws://127.0.0.1:\(port)/"), "first": 10, "most": 20, "open": 600_000,
   ]
   parameters.merge(more) { _, new in new }
   return try NodeBench(NetWebSocket.self, parameters, inputs: inputs, clock: .realtime)

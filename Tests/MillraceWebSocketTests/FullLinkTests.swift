@@ -60,7 +60,8 @@ private struct StalledReader: Node {
       text: """
         { "millrace": 1, "name": "full", "clock": "realtime", "nodes": {
           "mic": { "type": "test.silence" }, "reader": { "type": "test.stalled" },
-          "socket": { "type": "net.websocket", "url": "ws://127.0.0.1:\(backend.port)/", "reconnect": false } },
+          "socket": { "type": "net.websocket", "url": "ws://127.0.0.1:\(backend.port)/",
+            "reconnect": false, "open": 600000, "ping": 0 } },
           "links": ["mic -> socket.audio", { "from": "socket.text", "to": "reader", "capacity": 4 }] }
         """, name: "full.json", catalogue: catalogue)
     let run = try Engine(catalogue: catalogue, workers: 1).prepare(plan, observesEvents: false)

@@ -86,7 +86,10 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       wire?.close()
       wire = nil
     case .send(let request): send(request)
-    case .post(let event): post(event)
+    case .post(let event):
+      // Only an answer of the session: one that refuses another command with the same id leaves the first waiting.
+      if case .answer(let answer) = event { unanswered.remove(answer.id) }
+      post(event)
     case .deliver: deliver(bytes)
     case .endUtterance:
       backlog.append(audio: [], ServiceExchange.In.endOfUtterance)
@@ -237,7 +240,6 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   // MARK: From the service to the node
 
   private func post(_ event: DialogEvent) {
-    if case .answer(let answer) = event { unanswered.remove(answer.id) }
     backlog.append(event)
     moveBacklog()
   }

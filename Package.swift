@@ -347,7 +347,7 @@ let package = Package(
       name: "MillraceServiceTests",
       dependencies: [
         "MillraceService", "MillraceNet", "MillraceDialog", "MillraceJSON", "MillraceTesting", "MillraceCore",
-        "TestSystem",
+        "TestNet", "TestSystem",
       ],
       swiftSettings: tests),
     .testTarget(

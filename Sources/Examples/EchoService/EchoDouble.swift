@@ -9,34 +9,18 @@ final class EchoDouble: RunningDouble {
   typealias Server = DoubleServer<NoMembers, NoMembers>
 
   private let server: Server
-  private let certificate: EchoCertificate
+  private let certificate: DoubleCertificate
 
-  private init(_ server: Server, _ certificate: EchoCertificate) {
-    self.server = server
-    self.certificate = certificate
-  }
-
-  static func listen(
+  init(
     _ scenario: Server.Scenario, _ options: DoubleOptions = DoubleOptions()
-  ) async throws(DoubleProblem) -> EchoDouble {
+  ) async throws(DoubleProblem) {
     let server = Server(scenario, observer: options.observer, watch: options.watch)
-    let certificate = try EchoCertificate()
-    var limits = ByteStreamLimits()
-    // A double does not judge by the time that its own machine takes; a reply may be sent in one burst.
-    limits.open = 60_000
-    limits.backlog = 64 << 20
-    do throws(NetError) {
-      let listener = try await ByteStreamServer.listen(
-        port: options.port, identity: certificate.identity, limits: limits, admission: .loadTest
-      ) { _ in
-        .accept { stream in
-          let connection = EchoConnection(server, stream, number: server.countConnection())
-          return { connection.handle($0) }
-        }
-      }
-      server.listens(on: listener.port) { listener.stop() }
-    } catch { throw .listening(error) }
-    return EchoDouble(server, certificate)
+    self.server = server
+    certificate = try DoubleCertificate()
+    try await server.listenForStreams(options, identity: certificate.identity) { stream, number in
+      let connection = EchoConnection(server, stream, number: number)
+      return { connection.handle($0) }
+    }
   }
 
   static func address(_ port: Int) -> String { "tls://127.0.0.1:\(port)" }

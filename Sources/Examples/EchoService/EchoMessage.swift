@@ -40,26 +40,19 @@ enum EchoMessage: Sendable, Hashable {
     case (0x83, 1, 0), (0x83, 1, 1): return .message(.speech(isOn: payload[0] == 1))
     case (0x84, 1..., _): return .audio(payload)
     case (0x85, 0, _): return .message(.complete)
-    case (0x86, 1, 1): return failure(1, .auth, .refuse, "the service refused the key; check \"key\"")
-    case (0x86, 1, 2): return failure(2, .network, .reconnect, "the service is busy")
-    case (0x86, 1, 3): return failure(3, .tts, .continue, "the service cannot make the reply", of: .reply)
-    case (0x86, 1, 4): return failure(4, .internal, .reconnect, "the service cannot continue")
+    case (0x86, 1, 1):
+      return .message(.failure(.echo(.auth, .refuse, "the key is not valid; check \"key\"", code: 1)))
+    case (0x86, 1, 2): return .message(.failure(.echo(.network, .reconnect, "the service is busy", code: 2)))
+    case (0x86, 1, 3):
+      return .message(.failure(.echo(.tts, .continue, "there is no reply", code: 3, of: .reply)))
+    case (0x86, 1, 4):
+      return .message(.failure(.echo(.internal, .reconnect, "the service cannot continue", code: 4)))
     case (0x87, 0, _): return .message(.beat)
     case (0x88, 0, _): return .message(.goodbye)
     case (0x81...0x88, _, _): return .invalidMessage("the payload of kind \(kind) is not valid")
     default:
       return .message(.unknown(["kind": .integer(Int(kind)), "payload": .string(Base64.encode(payload))]))
     }
-  }
-
-  private static func failure(
-    _ code: Int, _ category: DialogError.Category, _ reaction: DialogError.Reaction, _ text: String,
-    of scope: DialogError.Scope = .connection
-  ) -> ServiceEvent<EchoMessage> {
-    let error = DialogError(
-      vendor: EchoEndpoint.vendor, code: code, category: category, reaction: reaction, scope: scope,
-      text: text)
-    return .message(.failure(error))
   }
 }
 
@@ -74,5 +67,16 @@ enum EchoRequest: Sendable, Hashable {
     case .over(let reply): [0x04, reply]
     case .bye: [0x05]
     }
+  }
+}
+
+extension DialogError {
+  /// An error of the echo service, with a code where the service reports it.
+  static func echo(
+    _ category: Category, _ reaction: Reaction, _ text: String, code: Int? = nil,
+    of scope: Scope = .connection
+  ) -> DialogError {
+    DialogError(
+      vendor: "echo", code: code, category: category, reaction: reaction, scope: scope, text: text)
   }
 }

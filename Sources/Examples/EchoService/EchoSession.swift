@@ -63,7 +63,7 @@ struct EchoSession: ServiceSession {
       enter(.greeting, limit: begin)
     case .message(let message) where isConnected: take(message)
     case .invalidMessage(let text) where isConnected:
-      post(.error(Self.error(.network, .continue, "invalid message: \(text)")))
+      post(.error(.echo(.network, .continue, "invalid message: \(text)")))
     case .audio where phase == .responding:
       hasAudio = true
       actions.append(.deliver)
@@ -84,14 +84,6 @@ struct EchoSession: ServiceSession {
 
   private mutating func post(_ event: DialogEvent) { actions.append(.post(event)) }
 
-  private static func error(
-    _ category: DialogError.Category, _ reaction: DialogError.Reaction, _ text: String,
-    scope: DialogError.Scope = .connection
-  ) -> DialogError {
-    DialogError(
-      vendor: EchoEndpoint.vendor, category: category, reaction: reaction, scope: scope, text: text)
-  }
-
   private mutating func enter(_ next: Phase, limit: Nanoseconds? = nil) {
     phase = next
     deadline = limit.map { now &+ $0 }
@@ -106,7 +98,7 @@ struct EchoSession: ServiceSession {
   private mutating func checkTime() {
     guard let deadline, now >= deadline else { return }
     if phase == .waiting { return connect() }
-    lose(Self.error(.network, .reconnect, "the service did not begin within \(begin / 1_000_000) ms"))
+    lose(.echo(.network, .reconnect, "the service did not begin within \(begin / 1_000_000) ms"))
   }
 
   private mutating func take(_ message: EchoMessage) {
@@ -184,7 +176,7 @@ struct EchoSession: ServiceSession {
       end(nil, isLocal: true)
     default:
       let text = "\"\(command.name)\" is not supported by the service, or not while it is not listening"
-      actions.append(.refuse(Self.error(.request, .continue, text, scope: .command)))
+      actions.append(.refuse(.echo(.request, .continue, text, of: .command)))
     }
   }
 

@@ -211,11 +211,13 @@ else
 endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
-# apart: all tests of a run begin at once, and beside a thousand that keep every core busy each answer would come seconds late.
+# apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
 TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
 TALKING_TESTS := $(TALKING_TESTS)|MillraceTests\.(Talk|Bailian|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
+# So many at once that their waits overlap.
+TALKING_AT_ONCE := 12
 
 .PHONY: test-deps
 test-deps: deps
@@ -228,7 +230,8 @@ test: test-deps models ## run all tests
 	failed=0
 	# Every wait in the tests is bounded; so is the whole.
 	$(IN_TIME) swift test --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
-	$(IN_TIME) swift test --skip-build --parallel --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	$(IN_TIME) swift test --skip-build --parallel --experimental-maximum-parallelization-width $(TALKING_AT_ONCE) \
+	  --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
 	exit $$failed
 
 .PHONY: test-nodes

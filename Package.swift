@@ -339,7 +339,12 @@ let package = Package(
     .testTarget(name: "MillraceCryptoTests", dependencies: ["MillraceCrypto"], swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
-      dependencies: ["MillraceNet", "MillraceCore", "TestNet", "TestSystem"], swiftSettings: tests),
+      dependencies: [
+        "MillraceNet", "MillraceCore", "TestNet", "TestSystem",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ], swiftSettings: tests),
     .testTarget(
       name: "MillraceServerTests",
       dependencies: [

@@ -5,6 +5,8 @@ internal import Synchronization
 /// The time and the thread of a service's connection: an event loop of the process, or a clock that a test advances by hand, so that ten
 /// minutes of pacing and heartbeats take milliseconds.
 public protocol ServiceClock: Sendable {
+  /// The event loop that owns the session's sockets; what it reports arrives on the connection's thread.
+  var loop: NetLoop { get }
   /// The time, which never runs backwards.
   var now: Nanoseconds { get }
   /// Runs a call on the connection's thread, after those before it.
@@ -26,22 +28,27 @@ public struct ServiceTimer: Sendable {
   public func cancel() { onCancel() }
 }
 
-/// The real-time clock, and the network thread of the process.
+/// The real-time clock, and a place on one of the network threads, which the session keeps for its whole life.
 public struct NetServiceClock: ServiceClock {
   private let clock = Clock(.realtime)
+  private let lease: NetLoop.Lease
 
-  /// Creates the clock; the network thread starts with its first use.
-  public init() {}
+  /// A place on the loop that has room: see `NetLoop.assign`.
+  /// - Throws: when the process has no descriptor left for a network thread; the text names the cure.
+  public init() throws(NetError) { lease = try NetLoop.assign() }
 
+  public var loop: NetLoop { lease.loop }
   public var now: Nanoseconds { clock.now }
-  public func run(_ body: @escaping @Sendable () -> Void) { NetLoop.shared.run(body) }
+  public func run(_ body: @escaping @Sendable () -> Void) { loop.run(body) }
 
   public func run(after delay: Nanoseconds, _ body: @escaping @Sendable () -> Void) -> ServiceTimer {
-    let timer = NetLoop.shared.run(after: max(0, delay), body)
+    let timer = loop.run(after: max(0, delay), body)
     return ServiceTimer { timer.cancel() }
   }
 
-  public func begin(_ signal: NetWakeSignal, _ work: @escaping @Sendable () -> Void) { signal.begin(work) }
+  public func begin(_ signal: NetWakeSignal, _ work: @escaping @Sendable () -> Void) {
+    signal.begin(on: loop, work)
+  }
 }
 
 /// A clock for tests: time stands still until `advance`, which also runs what is due, in order, on the caller's thread. Calls that are not
@@ -70,6 +77,8 @@ public final class ManualServiceClock: ServiceClock {
   /// Creates a clock at the time 0.
   public init() {}
 
+  /// The shared loop: a session on this clock has no sockets.
+  public var loop: NetLoop { .shared }
   public var now: Nanoseconds { state.withLock { $0.now } }
 
   public func run(_ body: @escaping @Sendable () -> Void) { _ = run(after: 0, body) }

@@ -188,7 +188,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     let number = attempt
     voice.beginStream()
     isPaused = false
-    wire = endpoint.open { [self] event in
+    wire = endpoint.open(on: clock.loop) { [self] event in
       if number == attempt && !isStopped { receive(event) }
     }
   }

@@ -1,4 +1,5 @@
 public import MillraceDialog
+public import MillraceNet
 
 /// What a service's wire needs beside its session: how to open it, how messages look on it, and in which words it fails.
 ///
@@ -11,9 +12,11 @@ public protocol ServiceEndpoint: Sendable {
   static var vendor: String { get }
 
   /// Opens a new connection, with the latest credential.
-  /// - Parameter receive: called with every event of the connection on the event loop, never from within this call.
+  /// - Parameters:
+  ///   - loop: owns the sockets of the session.
+  ///   - receive: called with every event of the connection on that loop, never from within this call.
   mutating func open(
-    _ receive: @escaping @Sendable (ServiceEvent<Session.Message>) -> Void
+    on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<Session.Message>) -> Void
   ) -> any ServiceWire
 
   /// The content of a message on the current connection.

@@ -71,15 +71,18 @@ public struct ServicePorts: ~Copyable {
   ///   - packing: packs frames for the wire; nil: as they are.
   ///   - eventBytes: the largest event; members beyond it are omitted.
   ///   - asksText: the input `text` holds questions, not text to speak.
-  ///   - clock: the time and the thread of the connection.
+  ///   - clock: the time and the thread of the connection; nil: real time, and a place on a network thread.
   /// - Throws: when the process has no descriptor left for its network thread.
   public init<Endpoint: ServiceEndpoint>(
     _ setup: borrowing NodeSetup, _ session: Endpoint.Session, _ endpoint: Endpoint, vendor: StaticString,
     inputs: Inputs = Inputs(), outputs: Outputs = Outputs(), voice: VoiceFormat,
     packing: (any VoicePacking)? = nil, eventBytes: Int, asksText: Bool,
-    clock: any ServiceClock = NetServiceClock()
+    clock: (any ServiceClock)? = nil
   ) throws(NodeProblem) {
-    do throws(NetError) { try NetLoop.begin() } catch { throw NodeProblem(error.text) }
+    let place: any ServiceClock
+    do throws(NetError) {
+      if let clock { place = clock } else { place = try NetServiceClock() }
+    } catch { throw NodeProblem(error.text) }
     let shape = inputs.audio.flatMap { setup.inputs[$0].shape }
     let largest = VoiceInlet.largestBytes(frameBytes: voice.frameBytes, packetBytes: shape?.packetBytes ?? 0)
     let exchange = ServiceExchange(
@@ -87,7 +90,7 @@ public struct ServicePorts: ~Copyable {
     ServiceConnection(
       exchange, session, endpoint,
       ServiceConnection<Endpoint>.Settings(voice: voice, eventBytes: eventBytes, asksText: asksText),
-      packing: packing, clock: clock
+      packing: packing, clock: place
     ).start()
     func linked(_ output: Int?) -> Int? { output.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
     self.exchange = exchange

@@ -50,15 +50,18 @@ public final class WebSocketWire: ServiceWire {
   /// Opens a WebSocket. On the event loop.
   /// - Parameters:
   ///   - request: where to connect, with headers.
+  ///   - loop: owns the socket.
   ///   - vendor: of the errors.
   ///   - cure: appended to the error for a refused key (401, 403): which parameter holds it.
   ///   - parse: a text message, parsed; binary messages are audio.
   ///   - receive: called with every event, on the event loop.
   public init<Message: Sendable & Hashable>(
-    _ request: WebSocketRequest, vendor: String, cure: String,
+    _ request: WebSocketRequest, on loop: NetLoop, vendor: String, cure: String,
     parse: @escaping @Sendable ([UInt8]) -> ServiceEvent<Message>,
     _ receive: @escaping @Sendable (ServiceEvent<Message>) -> Void
   ) {
+    var request = request
+    request.loop = loop
     socket = WebSocket.open(request) { event in
       switch event {
       case .opened: receive(.opened)

@@ -7,8 +7,8 @@ public import MillraceNet
 ///   too, its messages have to say.
 /// - A stream that is no sequence of records, for example because one is too long, is ended with an error after which the session
 ///   reconnects.
-/// - While it is paused, nothing is reported except the end, not even records that had been read already; `resume` reports them later,
-///   never from within the call.
+/// - While it is paused, nothing is reported, neither records that had been read already nor the end; `resume` reports them later, never from
+///   within the call.
 public final class StreamWire: ServiceWire {
   private let stream: ByteStream
   private let reader: StreamReader
@@ -17,13 +17,14 @@ public final class StreamWire: ServiceWire {
   /// Opens a byte stream. On the event loop.
   /// - Parameters:
   ///   - request: where to connect.
+  ///   - loop: owns the stream.
   ///   - framing: of this connection.
   ///   - vendor: of the errors.
   ///   - voice: the record for a frame of the user's audio; by default the frame itself.
   ///   - parse: a record, parsed.
   ///   - receive: called with every event, on the event loop.
   public init<Message: Sendable & Hashable>(
-    _ request: ByteStreamRequest, framing: any RecordFraming, vendor: String,
+    _ request: ByteStreamRequest, on loop: NetLoop, framing: any RecordFraming, vendor: String,
     voice: @escaping ([UInt8]) -> [UInt8] = { $0 },
     parse: @escaping @Sendable ([UInt8]) -> ServiceEvent<Message>,
     _ receive: @escaping @Sendable (ServiceEvent<Message>) -> Void
@@ -35,6 +36,8 @@ public final class StreamWire: ServiceWire {
       case .ended(let end): receive(.closed(DialogError(end, vendor: vendor)))
       }
     }
+    var request = request
+    request.loop = loop
     stream = ByteStream.open(request) { reader.take($0) }
     reader.stream = stream
     self.reader = reader
@@ -117,6 +120,7 @@ private final class StreamReader: @unchecked Sendable {
     }
   }
 
+  /// Reports the records that wait, and only then lets the stream report more: the end comes behind them.
   func resume() {
     deliver()
     // A record may have made the session pause again.
@@ -127,10 +131,7 @@ private final class StreamReader: @unchecked Sendable {
     while !isPaused && !isOver, let record = waiting.popFirst() { report(.record(record)) }
   }
 
-  /// The end comes behind everything else, and does not wait for `resume`.
   private func end(_ end: ByteStreamEnd) {
-    while !isOver, let record = waiting.popFirst() { report(.record(record)) }
-    guard !isOver else { return }
     isOver = true
     report(.ended(end))
   }

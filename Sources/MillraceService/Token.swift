@@ -36,11 +36,14 @@ public struct TokenFailure: Error, Sendable, Hashable {
   public var text: String
   /// True: the same request would fail again until something outside changes.
   public var isFinal: Bool
+  /// How long the server asked to wait, in nanoseconds; nil: it did not ask.
+  public var retryAfter: Nanoseconds?
 
   /// Creates a failure.
-  public init(_ text: String, isFinal: Bool) {
+  public init(_ text: String, isFinal: Bool, retryAfter: Nanoseconds? = nil) {
     self.text = text
     self.isFinal = isFinal
+    self.retryAfter = retryAfter
   }
 }
 
@@ -178,7 +181,7 @@ public final class TokenProvider: @unchecked Sendable {
     }
     state = .fresh(token)
     if !waiters.isEmpty { tell(.failure(failure)) }
-    timer = clock.run(after: wait) { [self] in renew() }
+    timer = clock.run(after: max(wait, failure.retryAfter ?? 0)) { [self] in renew() }
   }
 
   private func planRenewal(of token: ServiceToken) {

@@ -4,7 +4,10 @@ internal import MillraceNet
 /// From parameters to a client's request or a server's settings.
 extension NetWebSocket {
   static func side(_ parameters: ParameterValues) throws(NetError) -> SocketConnection.Side {
-    parameters.has("listen") ? .server(try listener(parameters)) : .client(try request(parameters))
+    guard parameters.has("listen") else { return .client(try request(parameters), try NetLoop.assign()) }
+    let listener = try listener(parameters)
+    try NetLoop.begin()
+    return .server(listener)
   }
 
   private static func limits(_ parameters: ParameterValues) -> WebSocketLimits {

@@ -58,10 +58,7 @@ public struct NetWebSocket: Node, ~Copyable {
       most: Nanoseconds(parameters.number("most") * 1e6),
       giveUp: Nanoseconds(parameters.number("giveUp") * 1e6), seed: UInt64(bitPattern: Clock(.realtime).now))
     let side: SocketConnection.Side
-    do throws(NetError) {
-      side = try Self.side(parameters)
-      try NetLoop.begin()
-    } catch { throw NodeProblem(error.text) }
+    do throws(NetError) { side = try Self.side(parameters) } catch { throw NodeProblem(error.text) }
     SocketConnection(
       exchange, side, ReconnectPolicy(backoff, isOn: parameters.bool("reconnect")),
       takesEvents: setup.outputs[1].isLinked && setup.outputs[1].shape?.format.kind == .event

@@ -10,7 +10,8 @@ internal import Synchronization
 final class SocketConnection: Sendable {
   /// Client or server.
   enum Side: Sendable {
-    case client(WebSocketRequest)
+    /// With its place on a network thread.
+    case client(WebSocketRequest, NetLoop.Lease)
     /// Accepts one client at a time.
     case server(Listener)
   }
@@ -71,11 +72,19 @@ final class SocketConnection: Sendable {
     state = Locked(State(policy: policy))
   }
 
+  /// Owns its sockets and timers; those of a server are on the shared one.
+  private var loop: NetLoop {
+    switch side {
+    case .client(_, let lease): lease.loop
+    case .server: .shared
+    }
+  }
+
   /// Starts connecting or listening. Any thread.
   func start() {
-    exchange.wakeSignal.begin { [self] in transfer() }
+    exchange.wakeSignal.begin(on: loop) { [self] in transfer() }
     switch side {
-    case .client: NetLoop.shared.run { [self] in connect() }
+    case .client: loop.run { [self] in connect() }
     case .server(let listener):
       WebSocketServer.listen(
         host: listener.host, port: listener.port, identity: listener.identity, limits: listener.limits,
@@ -107,8 +116,9 @@ final class SocketConnection: Sendable {
   // MARK: Opening
 
   private func connect() {
-    guard case .client(let request) = side, !exchange.isStopped.load(ordering: .acquiring) else { return }
+    guard case .client(var request, _) = side, !exchange.isStopped.load(ordering: .acquiring) else { return }
     state.withLock { $0.attempts += 1 }
+    request.loop = loop
     let socket = WebSocket.open(request) { [self] event in handle(event) }
     state.withLock { state in
       state.socket = socket
@@ -206,7 +216,7 @@ final class SocketConnection: Sendable {
     switch decision {
     case .reconnect(let wait), .retry(let wait):
       exchange.report(ConnectionEvent(kind: .reconnecting, number: Int(wait / 1_000_000)))
-      let timer = NetLoop.shared.run(after: wait) { [self] in connect() }
+      let timer = loop.run(after: wait) { [self] in connect() }
       state.withLock { $0.timer = timer }
     case .continue: connect()
     case .stop(let isFailure): finish(isFailure ? error : nil)

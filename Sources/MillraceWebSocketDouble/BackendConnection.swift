@@ -100,7 +100,7 @@ final class BackendConnection: @unchecked Sendable {
     send(pace, of: number, generation)
   }
 
-  /// There is no reply: the client learns why, and may go on.
+  /// There is no reply: the client learns why, and may continue.
   private func fail(_ problem: String) {
     double.note("# \(problem)")
     say(

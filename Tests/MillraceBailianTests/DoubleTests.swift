@@ -2,6 +2,7 @@ import MillraceBailianDouble
 import MillraceCore
 import MillraceDoubles
 import MillraceNet
+import TestNet
 import Testing
 
 /// What the double finds wrong in a client, and what it must not.
@@ -67,6 +68,7 @@ import Testing
     var request = WebSocketRequest(
       try WebAddress("ws://127.0.0.1:\(double.port)/api-ws/v1/inference"))
     request.headers = [("Authorization", "Bearer k"), ("Origin", "https://evil.example")]
+    request.limits = .patient
     let end = await withCheckedContinuation { continuation in
       _ = WebSocket.open(request) { event in
         if case .closed(let end) = event { continuation.resume(returning: end) }

@@ -63,7 +63,8 @@ import Testing
         } else {
           answers.append("\(event.node) \(answer.id) done")
         }
-      case ("bot", .error(let error)): ends.append("error \(error.scope.rawValue)")
+      // Before the reply it concerns the connection, which a slow machine may open late.
+      case ("bot", .error(let error)) where hasReply: ends.append("error \(error.scope.rawValue)")
       case ("bot", .interrupted(let source, _)): ends.append("interrupted \(source.rawValue)")
       case ("bot", .replyEnded(_, let utterances)):
         ends.append("replyEnded \(utterances)")

@@ -51,7 +51,13 @@ private let roomEvents: [DialogEvent] =
   + DialogTrack.allCases.flatMap { track in DialogTrackChange.allCases.map { .track(track, $0) } }
   + DialogDevice.Kind.allCases.flatMap { kind in
     DialogDevice.Change.allCases.map { .device(DialogDevice(kind, $0)) }
-  } + everyError.map { .answer(DialogAnswer("3", .failed($0))) }
+  }
+  + everyError.map { error in
+    // An answer says nothing of a scope, as its error is always that of its command.
+    var error = error
+    error.scope = .command
+    return .answer(DialogAnswer("3", .failed(error)))
+  }
 
 private let measuredQuality: DialogNetQuality = {
   var quality = DialogNetQuality(index: 1.5, grade: .veryPoor, peer: "7")

@@ -152,7 +152,9 @@ struct ByteStreamPeerTests {
 
   @Test("the program openssl verifies a server's certificate, and is sent its own bytes")
   func program() async throws {
-    let server = try await ByteStreamServer.listen(port: 0, identity: Certificates.localhost) { _ in
+    let server = try await ByteStreamServer.listen(
+      port: 0, identity: Certificates.localhost, limits: .patient
+    ) { _ in
       .accept { stream in
         { event in
           guard case .bytes(let bytes) = event else { return }

@@ -90,14 +90,7 @@ import Testing
     let server = try await echoStream(identity: Certificates.localhost)
     let proxy = try RawServer { peer in
       _ = peer.readHead()
-      guard let inner = try? RawConnection(port: server.port) else { return }
-      peer.send("HTTP/1.1 200 OK\r\n\r\nevil")
-      Thread.detachNewThread {
-        while let bytes = inner.read() { peer.send(bytes) }
-        peer.finish()
-      }
-      while let bytes = peer.read() { inner.send(bytes) }
-      inner.finish()
+      carry(peer, to: server.port, answer: "HTTP/1.1 200 OK\r\n\r\nevil")
     }
     let (stream, events) = try connectSecurely(server.port) {
       $0.proxy = .server(NetProxy.Server(host: "127.0.0.1", port: proxy.port))

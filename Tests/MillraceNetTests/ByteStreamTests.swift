@@ -26,7 +26,7 @@ import Testing
     arguments: [false, true])
   func halfClose(isSecure: Bool) async throws {
     let server = try await ByteStreamServer.listen(
-      port: 0, identity: isSecure ? Certificates.localhost : nil
+      port: 0, identity: isSecure ? Certificates.localhost : nil, limits: .patient
     ) { _ in
       .accept { stream in
         { event in
@@ -53,10 +53,8 @@ import Testing
     "what waits to be sent is sent, although the peer ended its direction first", arguments: [false, true])
   func sendsBehindPeersEnd(isSecure: Bool) async throws {
     let size = 6_000_000
-    var limits = ByteStreamLimits()
-    limits.close = 600_000
     let server = try await ByteStreamServer.listen(
-      port: 0, identity: isSecure ? Certificates.localhost : nil, limits: limits
+      port: 0, identity: isSecure ? Certificates.localhost : nil, limits: .patient
     ) { _ in
       .accept { stream in
         { event in
@@ -112,6 +110,33 @@ import Testing
     second.close()
     let end = await its.end()
     #expect(end.isLocal && end.problem?.kind == .timeout, "\(end)")
+    #expect(end.description.contains("did not take the last") && end.description.hasSuffix("within 50 ms"))
+    isOver.set()
+    raw.stop()
+  }
+
+  @Test(
+    "a peer that has ended its direction, before this side or after it, has the time for closing to take the bytes that wait",
+    arguments: [true, false])
+  func endsUnread(peerIsFirst: Bool) async throws {
+    let (mayFinish, isOver) = (Flag(), Flag())
+    if peerIsFirst { mayFinish.set() }
+    let raw = try RawServer { peer in
+      while !mayFinish.isOn { usleep(1_000) }
+      peer.finish()
+      while !isOver.isOn { usleep(1_000) }
+    }
+    let (stream, events) = try connect(raw.port) { $0.limits.close = 50 }
+    #expect(await events.opened())
+    if peerIsFirst { #expect(await events.finished()) }
+    // More than the buffers of both systems hold.
+    #expect(stream.send(.init(repeating: 0, count: 32 << 20)))
+    stream.finish()
+    await passed(stream.loop)
+    mayFinish.set()
+    if !peerIsFirst { #expect(await events.finished()) }
+    let end = await events.end()
+    #expect(end.isLocal == !peerIsFirst && end.problem?.kind == .timeout, "\(end)")
     #expect(end.description.contains("did not take the last") && end.description.hasSuffix("within 50 ms"))
     isOver.set()
     raw.stop()
@@ -301,7 +326,9 @@ import Testing
     let heard = Locked<[UInt8]>([])
     let (hasPaused, isFinished, isOver) = (Flag(), Flag(), Flag())
     let stream = Locked<ByteStream?>(nil)
-    let opened = ByteStream.open(ByteStreamRequest(try WebAddress("tcp://127.0.0.1:\(raw.port)"))) { event in
+    var request = ByteStreamRequest(try WebAddress("tcp://127.0.0.1:\(raw.port)"))
+    request.limits = .patient
+    let opened = ByteStream.open(request) { event in
       switch event {
       case .opened: stream.withLock { $0 }?.pause()
       case .bytes(let bytes):
@@ -325,11 +352,92 @@ import Testing
   }
 }
 
+/// What a receiver does with a stream that ended while it was paused.
+enum Awakening: CaseIterable {
+  case resume, close, cancel
+}
+
+@Suite("the end of a paused byte stream", .timeLimit(.minutes(30))) struct PausedEndTests {
+  @Test(
+    "it waits behind the bytes before it, until the receiver resumes as often as it pauses, or gives up",
+    arguments: Awakening.allCases)
+  func held(awakening: Awakening) async throws {
+    let events = StreamRecorder()
+    let accepted = Locked<ByteStream?>(nil)
+    let server = try await ByteStreamServer.listen(port: 0, limits: .patient) { _ in
+      .accept { stream in
+        accepted.withLock { $0 = stream }
+        return { event in
+          events.receive(event)
+          switch event {
+          case .opened:
+            stream.pause()
+            // Then the peer's end closes the connection.
+            stream.finish()
+          case .bytes: stream.pause()
+          default: break
+          }
+        }
+      }
+    }
+    let peer = try RawConnection(port: server.port)
+    peer.send("abc")
+    peer.finish()
+    #expect(peer.isClosed())
+    peer.close()
+    #expect(await events.opened())
+    while server.connections > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    let stream = try #require(accepted.withLock { $0.take() })
+    await passed(stream.loop)
+    #expect(events.count == 1)
+    switch awakening {
+    case .resume:
+      stream.resume()
+      #expect(await events.bytes(3) == Array("abc".utf8))
+      await passed(stream.loop)
+      #expect(events.count == 2)
+      stream.resume()
+      #expect(await events.finished())
+    case .close: stream.close()
+    case .cancel: stream.cancel()
+    }
+    let end = await events.next()
+    guard case .closed(ByteStreamEnd(isLocal: true)) = end else {
+      Issue.record("\(end)")
+      return
+    }
+    server.stop()
+  }
+
+  @Test("no room is reported when the bytes that waited were lost")
+  func lost() async throws {
+    let mayReset = Flag()
+    let raw = try RawServer { peer in
+      while !mayReset.isOn { usleep(1_000) }
+      peer.resetOnClose()
+    }
+    let (stream, events) = try connect(raw.port)
+    stream.pause()
+    #expect(await events.opened())
+    // More than the buffers of both systems hold, so that there is no room before the reset.
+    #expect(stream.send(.init(repeating: 0, count: 32 << 20)))
+    #expect(!stream.send([1]))
+    mayReset.set()
+    while stream.backlog > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    await passed(stream.loop)
+    #expect(events.count == 1)
+    stream.resume()
+    let end = await events.end()
+    #expect(end.problem?.kind == .lost && events.count == 2, "\(end)")
+    raw.stop()
+  }
+}
+
 @Suite("byte stream servers", .timeLimit(.minutes(30))) struct ByteStreamServerTests {
   @Test("a closed stream is deallocated on both sides, also one that its own receiver holds")
   func gone() async throws {
     let accepted = Locked<[WeakStream]>([])
-    let server = try await ByteStreamServer.listen(port: 0) { _ in
+    let server = try await ByteStreamServer.listen(port: 0, limits: .patient) { _ in
       .accept { stream in
         accepted.withLock { $0.append(WeakStream(stream)) }
         return { event in if case .finished = event { stream.close() } }

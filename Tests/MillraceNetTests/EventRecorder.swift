@@ -1,17 +1,18 @@
 import MillraceCore
 import MillraceNet
 import Synchronization
+import TestNet
 
-/// Records the events of a WebSocket, and lets a test wait for the next one.
-final class EventRecorder: Sendable {
+/// Records events, and lets a test wait for the next one.
+final class Recorder<Event: Sendable>: Sendable {
   private struct State {
-    var events: [WebSocketEvent] = []
+    var events: [Event] = []
     var taken = 0
     var waiter: CheckedContinuation<Void, Never>?
   }
   private let state = Locked(State())
 
-  var receive: @Sendable (WebSocketEvent) -> Void {
+  var receive: @Sendable (Event) -> Void {
     { [self] event in
       let waiter = state.withLock { state in
         state.events.append(event)
@@ -23,9 +24,9 @@ final class EventRecorder: Sendable {
   }
 
   /// The next event. The time limit of the suite ends a wait for a silent peer.
-  func next() async -> WebSocketEvent {
+  func next() async -> Event {
     while true {
-      let event = state.withLock { state -> WebSocketEvent? in
+      let event = state.withLock { state -> Event? in
         guard state.taken < state.events.count else { return nil }
         state.taken += 1
         return state.events[state.taken - 1]
@@ -42,6 +43,16 @@ final class EventRecorder: Sendable {
     }
   }
 
+  /// The events so far, read or not.
+  var all: [Event] { state.withLock(\.events) }
+
+  /// Events so far, read or not.
+  var count: Int { state.withLock(\.events.count) }
+}
+
+typealias EventRecorder = Recorder<WebSocketEvent>
+
+extension Recorder<WebSocketEvent> {
   /// Skips to the end and returns it.
   func end() async -> WebSocketEnd {
     while true { if case .closed(let end) = await next() { return end } }
@@ -63,9 +74,6 @@ final class EventRecorder: Sendable {
     default: nil
     }
   }
-
-  /// Events so far, read or not.
-  var count: Int { state.withLock(\.events.count) }
 }
 
 /// Opens a socket to a loopback port. It sends no pings by default and has ten minutes to open: raw peers answer no pings, and a machine
@@ -84,7 +92,7 @@ func open(
 
 /// A server that echoes every message.
 func echo(
-  identity: NetIdentity? = nil, limits: WebSocketLimits = WebSocketLimits(), subprotocol: String? = nil
+  identity: NetIdentity? = nil, limits: WebSocketLimits = .patient, subprotocol: String? = nil
 ) async throws -> WebSocketServer {
   try await WebSocketServer.listen(port: 0, identity: identity, limits: limits) { _ in
     .accept(protocol: subprotocol) { socket in

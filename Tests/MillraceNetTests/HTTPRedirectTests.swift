@@ -85,6 +85,30 @@ private func next(
     }
   }
 
+  @Test(
+    "a request that stays at its origin is not sent to another one",
+    arguments: [
+      ("/y", nil), ("https://a.example:443/y", nil),
+      ("https://b.example/secret", "b.example:443"), ("https://a.example:8443/secret", "a.example:8443"),
+    ] as [(String, String?)])
+  func stays(to: String, other: String?) throws {
+    func follow() throws -> HTTPClient.Request {
+      try next(307, from: "https://a.example/x", to: to) { $0.staysAtOrigin = true }
+    }
+    guard let other else {
+      #expect(try follow().address.target == "/y")
+      return
+    }
+    #expect {
+      _ = try follow()
+    } throws: {
+      ($0 as? NetError)
+        == NetError(
+          .refused, status: 307,
+          "a.example:443 redirects to another origin, \(other), which must not get the request")
+    }
+  }
+
   @Test("a streamed request is not sent a second time")
   func streamed() throws {
     #expect {

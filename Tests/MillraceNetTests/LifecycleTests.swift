@@ -35,7 +35,7 @@ import Testing
   func early() async throws {
     let server = try await echo()
     for _ in 0..<20 {
-      let (socket, events) = try open(server.port)
+      let (socket, events) = try open(server.port) { $0.limits = .patient }
       // Sent continuously from another thread: some messages fall between the handshake response and the first frame.
       Thread.detachNewThread {
         while events.count == 0 {

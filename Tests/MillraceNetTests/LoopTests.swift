@@ -61,7 +61,7 @@ private func openDescriptors() throws -> Int {
           }
         })
       let loads = Dictionary(grouping: leases.withLock { $0 }) { ObjectIdentifier($0.loop) }
-      // 400 do not fit on one loop beside 256 on the shared one, unless it has some of them too.
+      // 400 do not fit on one loop beside 128 on the shared one, unless it has some of them too.
       #expect(loads.values.map(\.count).reduce(0, +) == 400)
       let sessions = leases.withLock { Set($0.map { $0.loop.sessions }) }
       #expect(sessions.max()! - sessions.min()! <= 1, "\(sessions)")
@@ -76,7 +76,9 @@ private func openDescriptors() throws -> Int {
       let count = 1_000
       let astray = Atomic<Int>(0)
       let accepted = Locked<[ObjectIdentifier: Int]>([:])
-      let server = try await ByteStreamServer.listen(port: 0, spreads: true, admission: .loadTest) { _ in
+      let server = try await ByteStreamServer.listen(
+        port: 0, spreads: true, limits: .patient, admission: .loadTest
+      ) { _ in
         .accept { stream in
           accepted.withLock { $0[ObjectIdentifier(stream.loop), default: 0] += 1 }
           return { event in
@@ -96,8 +98,7 @@ private func openDescriptors() throws -> Int {
         let lease = try NetLoop.assign()
         leases.append(lease)
         var request = ByteStreamRequest(try WebAddress("tcp://127.0.0.1:\(server.port)"))
-        request.limits.open = 600_000
-        request.limits.close = 600_000
+        request.limits = .patient
         request.loop = lease.loop
         streams.append(
           ByteStream.open(request) { event in
@@ -166,6 +167,35 @@ private func openDescriptors() throws -> Int {
     }
   }
 
+  @Test("the sockets of a server with a thread of its own have one loop, which counts them")
+  func ownThread() async throws {
+    let accepted = Locked<[WebSocket]>([])
+    var limits = HTTPServer.Limits()
+    limits.patience = 600_000
+    limits.webSocket.ping = 0
+    limits.webSocket.close = 600_000
+    let server = try await HTTPServer.listen(port: 0, limits: limits) { _ in
+      .webSocket(protocol: nil) { socket in
+        accepted.withLock { $0.append(socket) }
+        return { _ in }
+      }
+    }
+    let clients = try (0..<3).map { _ in try open(server.port) { $0.limits.close = 600_000 } }
+    for client in clients { #expect(await client.events.opened() == .some(nil)) }
+    // The answer is sent a moment before.
+    while accepted.withLock(\.count) < 3 { try await Task.sleep(for: .milliseconds(1)) }
+    let loops = accepted.withLock { $0.map(\.loop) }
+    let first = try #require(loops.first)
+    #expect(loops.count == 3 && loops.allSatisfy { $0 === first } && first !== NetLoop.shared)
+    #expect(first.sessions == 3)
+    for client in clients {
+      client.socket.close()
+      _ = await client.events.end()
+    }
+    while first.sessions > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    await server.stop()
+  }
+
   @Test(
     "thousands of reconnections leave no connection, no descriptor and no session behind",
     arguments: [false, true])
@@ -174,7 +204,7 @@ private func openDescriptors() throws -> Int {
       raiseDescriptorLimit()
       let identity = isSecure ? Certificates.localhost : nil
       let server = try await ByteStreamServer.listen(
-        port: 0, identity: identity, spreads: true, admission: .loadTest
+        port: 0, identity: identity, spreads: true, limits: .patient, admission: .loadTest
       ) { _ in
         .accept { stream in
           { event in

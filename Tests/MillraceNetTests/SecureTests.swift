@@ -11,9 +11,12 @@ private func tunnel(_ peer: RawConnection, to port: Int) {
 }
 
 /// Accepts the tunnel and forwards bytes in both directions until one side closes.
-private func carry(_ peer: RawConnection, to port: Int) {
+/// - Parameter answer: to the request for the tunnel.
+func carry(
+  _ peer: RawConnection, to port: Int, answer: String = "HTTP/1.1 200 Connection established\r\n\r\n"
+) {
   guard let inner = try? RawConnection(port: port) else { return }
-  peer.send("HTTP/1.1 200 Connection established\r\n\r\n")
+  peer.send(answer)
   let isOver = DispatchSemaphore(value: 0)
   Thread.detachNewThread {
     while let bytes = inner.read() { peer.send(bytes) }
@@ -174,6 +177,8 @@ private func carry(_ peer: RawConnection, to port: Int) {
   func closes() async throws {
     var limits = WebSocketLimits()
     limits.message = 1000
+    // A busy machine may take longer than a user would wait.
+    (limits.open, limits.ping, limits.close) = (600_000, 0, 600_000)
     let server = try await WebSocketServer.listen(port: 0, identity: Certificates.localhost, limits: limits) {
       _ in
       .accept { socket in { event in if case .text = event { socket.close(code: 4001, reason: "so") } } }
@@ -181,6 +186,7 @@ private func carry(_ peer: RawConnection, to port: Int) {
     func client() async throws -> (WebSocket, EventRecorder) {
       let (socket, events) = try open(server.port, scheme: "wss", host: "localhost") {
         $0.trust = .file(Certificates.authority)
+        $0.limits.close = 600_000
       }
       #expect(await events.opened() == .some(nil))
       return (socket, events)

@@ -2,46 +2,9 @@ import MillraceCore
 import MillraceNet
 import TestNet
 
-/// Records the events of a byte stream, and lets a test wait for the next one.
-final class StreamRecorder: Sendable {
-  private struct State {
-    var events: [ByteStreamEvent] = []
-    var taken = 0
-    var waiter: CheckedContinuation<Void, Never>?
-  }
-  private let state = Locked(State())
+typealias StreamRecorder = Recorder<ByteStreamEvent>
 
-  var receive: @Sendable (ByteStreamEvent) -> Void {
-    { [self] event in
-      let waiter = state.withLock { state in
-        state.events.append(event)
-        defer { state.waiter = nil }
-        return state.waiter
-      }
-      waiter?.resume()
-    }
-  }
-
-  /// The next event. The time limit of the suite ends a wait for a silent peer.
-  func next() async -> ByteStreamEvent {
-    while true {
-      let event = state.withLock { state -> ByteStreamEvent? in
-        guard state.taken < state.events.count else { return nil }
-        state.taken += 1
-        return state.events[state.taken - 1]
-      }
-      if let event { return event }
-      await withCheckedContinuation { continuation in
-        let isThere = state.withLock { state in
-          guard state.taken == state.events.count else { return true }
-          state.waiter = continuation
-          return false
-        }
-        if isThere { continuation.resume() }
-      }
-    }
-  }
-
+extension Recorder<ByteStreamEvent> {
   /// True when the next event is the opening.
   func opened() async -> Bool {
     if case .opened = await next() { true } else { false }
@@ -66,26 +29,34 @@ final class StreamRecorder: Sendable {
 
   /// Bytes that have arrived, read or not.
   var received: Int {
-    state.withLock { state in
-      state.events.reduce(0) { sum, event in
-        if case .bytes(let more) = event { sum + more.count } else { sum }
-      }
+    all.reduce(0) { sum, event in
+      if case .bytes(let more) = event { sum + more.count } else { sum }
     }
   }
-
-  /// Events so far, read or not.
-  var count: Int { state.withLock(\.events.count) }
 }
 
-/// Opens a byte stream to a loopback port, with ten minutes to open and to close: a machine that runs all tests at once may take longer
-/// than a user would wait.
+extension ByteStreamLimits {
+  /// Ten minutes to open and to close: a machine that runs all tests at once may take longer than a user would wait.
+  static var patient: ByteStreamLimits {
+    var limits = ByteStreamLimits()
+    limits.open = 600_000
+    limits.close = 600_000
+    return limits
+  }
+}
+
+/// Waits until the loop has done what it was given before.
+func passed(_ loop: NetLoop) async {
+  await withCheckedContinuation { continuation in loop.run { continuation.resume() } }
+}
+
+/// Opens a byte stream to a loopback port, with patience.
 func connect(
   _ port: Int, scheme: String = "tcp", host: String = "127.0.0.1",
   _ change: (inout ByteStreamRequest) -> Void = { _ in }
 ) throws -> (stream: ByteStream, events: StreamRecorder) {
   var request = ByteStreamRequest(try WebAddress("\(scheme)://\(host):\(port)"))
-  request.limits.open = 600_000
-  request.limits.close = 600_000
+  request.limits = .patient
   change(&request)
   let events = StreamRecorder()
   return (ByteStream.open(request, events: events.receive), events)
@@ -105,9 +76,7 @@ func connectSecurely(
 func echoStream(
   identity: NetIdentity? = nil, admission: ByteStreamAdmission = ByteStreamAdmission()
 ) async throws -> ByteStreamServer {
-  var limits = ByteStreamLimits()
-  limits.open = 600_000
-  limits.close = 600_000
+  var limits = ByteStreamLimits.patient
   limits.backlog = 64 << 20
   return try await ByteStreamServer.listen(
     port: 0, identity: identity, limits: limits, admission: admission

@@ -315,6 +315,30 @@ import Testing
     server.stop()
   }
 
+  @Test("a socket that is closing reports no room, although what waited is sent")
+  func closingHasNoRoom() async throws {
+    // More than the buffers of both systems hold, so that there is no room before the peer reads.
+    let size = 32 << 20
+    let mayRead = Flag()
+    let raw = try RawServer { peer in
+      peer.answerHandshake()
+      while !mayRead.isOn { usleep(1_000) }
+      // The message and the close frame, with their headers and masks.
+      var left = 14 + size + 8
+      while left > 0, let bytes = peer.read(min(left, 65_536)) { left -= bytes.count }
+    }
+    let (socket, events) = try open(raw.port) { $0.limits.close = 600_000 }
+    #expect(await events.opened() == .some(nil))
+    #expect(socket.send(.init(repeating: 0, count: size), isText: false))
+    #expect(!socket.send([1], isText: false))
+    socket.close()
+    await passed(socket.loop)
+    mayRead.set()
+    #expect(await events.end() == WebSocketEnd(code: 1000, isLocal: true))
+    #expect(events.count == 2)
+    raw.stop()
+  }
+
   @Test(
     "headers that would change the request are not sent",
     arguments: [

@@ -1,6 +1,7 @@
 import MillraceCore
 import MillraceDialog
 import MillraceJSON
+import MillraceNet
 import MillraceService
 import Synchronization
 
@@ -167,8 +168,9 @@ struct ParrotEndpoint: ServiceEndpoint {
   static let vendor = "parrot"
   let stage: ParrotStage
 
-  mutating func open(_ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void) -> any ServiceWire
-  {
+  mutating func open(
+    on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void
+  ) -> any ServiceWire {
     let wire = ParrotWire(stage.clock, receive)
     stage.wires.append(wire)
     return wire

@@ -138,6 +138,19 @@ private final class Answers: @unchecked Sendable {
     #expect(answers.texts.last?.hasPrefix("token ") == true && answers.texts.last != "token 1")
   }
 
+  @Test("a renewal that fails waits as long as the server asks for")
+  func askedToWait() {
+    ask()
+    clock.advance(by: .milliseconds(100))
+    source.failure = TokenFailure("busy", isFinal: false, retryAfter: .milliseconds(5_000))
+    clock.advance(by: .milliseconds(50_100))
+    #expect(source.requests == 2)
+    clock.advance(by: .milliseconds(4_900))
+    #expect(source.requests == 2)
+    clock.advance(by: .milliseconds(200))
+    #expect(source.requests == 3)
+  }
+
   @Test("pending requests fail when the provider stops, and nothing is fetched after that")
   func stop() {
     ask()

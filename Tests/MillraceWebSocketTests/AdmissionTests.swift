@@ -3,12 +3,14 @@ import MillraceCore
 import MillraceNet
 import MillraceTesting
 import MillraceWebSocket
+import TestNet
 import Testing
 
 /// Which clients the node accepts as a server.
 extension NetWebSocketTests {
   private func ends(_ port: Int, _ change: (inout WebSocketRequest) -> Void = { _ in }) async throws -> Int? {
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
+    request.limits = .patient
     change(&request)
     return await withCheckedContinuation { continuation in
       let socket = Locked<WebSocket?>(nil)
@@ -50,6 +52,7 @@ extension NetWebSocketTests {
     let received = Locked<[String]>([])
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
     request.headers = [key, ("Origin", "https://app.example.org")]
+    request.limits = .patient
     let socket = WebSocket.open(request) { event in
       if case .text(let bytes) = event {
         received.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
@@ -72,6 +75,7 @@ extension NetWebSocketTests {
     var status: Int?
     for _ in 0..<2_000 where status == nil {
       var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/"))
+      request.limits = .patient
       // While the node does not read, the close frame is not read either.
       request.limits.close = 50
       status = await withCheckedContinuation { continuation in

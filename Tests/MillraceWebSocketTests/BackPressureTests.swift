@@ -190,7 +190,7 @@ extension NetWebSocketTests {
     let limits = WebSocketLimits()
     let side: SocketConnection.Side =
       switch parameters["url"] {
-      case .string(let url)?: .client(WebSocketRequest(try WebAddress(url)))
+      case .string(let url)?: .client(WebSocketRequest(try WebAddress(url)), try NetLoop.assign())
       default:
         .server(.init(host: "127.0.0.1", port: 0, path: "/", protocols: [], identity: nil, limits: limits))
       }

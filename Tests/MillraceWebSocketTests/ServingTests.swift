@@ -31,6 +31,7 @@ private final class Client: Sendable {
 
   init(_ address: String, _ change: (inout WebSocketRequest) -> Void = { _ in }) throws {
     var request = WebSocketRequest(try WebAddress(address))
+    request.limits = .patient
     change(&request)
     let opened = WebSocket.open(request) { [self] event in
       switch event {
@@ -54,7 +55,9 @@ extension NetWebSocketTests {
       NetWebSocket.self, ["listen": 0, "path": "/bot"], inputs: ["text": lines], clock: .realtime)
     let port = try port(bench)
     let received = Locked<[String]>([])
-    let socket = WebSocket.open(WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))) { event in
+    var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(port)/bot?x"))
+    request.limits = .patient
+    let socket = WebSocket.open(request) { event in
       if case .text(let bytes) = event {
         received.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
       }

@@ -24,6 +24,7 @@ public final class ManualClient: Sendable {
     var request = WebSocketRequest(try WebAddress(url))
     request.headers = headers
     request.proxy = .direct
+    request.limits = .patient
     socket = WebSocket.open(request) { event in
       switch event {
       case .opened: received.withLock { $0.append("opened") }

@@ -47,7 +47,8 @@ public final class RawServer: Sendable {
   public func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }
 
-/// A TCP connection of raw bytes. An exit test's process does not inherit it, which would keep it open after `close`. Reads time out after ten minutes, as a machine that runs all tests at once may be slow.
+/// A TCP connection of raw bytes. An exit test's process does not inherit it, which would keep it open after `close`. Reads time out after
+/// ten minutes, as a machine that runs all tests at once may be slow.
 public final class RawConnection: Sendable {
   private let descriptor: Int32
 

@@ -3,7 +3,8 @@ import MillraceCore
 
 /// A TCP relay between a client and a local server, whose connections can be cut.
 ///
-/// One thread per direction of each connection; they end with the connection.
+/// One thread per direction of each connection; they end with the connection. Programs that a test starts do not inherit its sockets,
+/// which would keep a connection open after it was cut.
 public final class Relay: Sendable {
   private struct State {
     /// How many bytes each of the next connections may pass to the client; then both sides are closed.
@@ -24,7 +25,7 @@ public final class Relay: Sendable {
   ///   - allowances: byte limits of the first connections; later ones are unlimited.
   public init(to target: Int, allowances: [Int] = []) {
     self.target = target
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     descriptor = listener
     var address = Self.address(0)
     let size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -71,12 +72,13 @@ public final class Relay: Sendable {
 
   private func serve() {
     while case let client = accept(descriptor, nil, nil), client >= 0 {
+      _ = fcntl(client, F_SETFD, FD_CLOEXEC)
       let (isAway, allowance) = state.withLock { state -> (Bool, Int) in
         state.connections += 1
         return (state.isAway, state.allowances.isEmpty ? .max : state.allowances.removeFirst())
       }
       var address = Self.address(target)
-      let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       let isOpen = withUnsafePointer(to: &address) {
         $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
           connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0

@@ -83,9 +83,11 @@ struct EchoEndpoint: ServiceEndpoint {
   var request: ByteStreamRequest
   var key: String
 
-  func open(_ receive: @escaping @Sendable (ServiceEvent<EchoMessage>) -> Void) -> any ServiceWire {
+  func open(
+    on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<EchoMessage>) -> Void
+  ) -> any ServiceWire {
     StreamWire(
-      request, framing: LengthFraming(largest: EchoMessage.largestRecord), vendor: Self.vendor,
+      request, on: loop, framing: LengthFraming(largest: EchoMessage.largestRecord), vendor: Self.vendor,
       voice: { [0x02] + $0 }, parse: EchoMessage.parse, receive)
   }
 

@@ -38,7 +38,7 @@ struct BailianEndpoint: ServiceEndpoint {
   }
 
   mutating func open(
-    _ receive: @escaping @Sendable (ServiceEvent<BailianMessage>) -> Void
+    on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<BailianMessage>) -> Void
   ) -> any ServiceWire {
     task = RandomID.uuid()
     var request = request
@@ -46,7 +46,7 @@ struct BailianEndpoint: ServiceEndpoint {
     if let workspace { request.headers.append(("X-DashScope-WorkSpace", workspace)) }
     if isInspected { request.headers.append(("X-DashScope-DataInspection", "enable")) }
     return WebSocketWire(
-      request, vendor: Self.vendor,
+      request, on: loop, vendor: Self.vendor,
       cure: "; check \"key\", which the example graphs take from DASHSCOPE_API_KEY, and \"workspace\"",
       parse: Self.parse, receive)
   }

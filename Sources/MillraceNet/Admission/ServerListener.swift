@@ -66,6 +66,7 @@ struct ServerListener: Sendable {
     _ install: @escaping @Sendable (any Channel) throws -> Void
   ) -> EventLoopFuture<any Channel> {
     ServerBootstrap(group: loop, childGroup: group)
+      .serverChannelOption(.backlog, value: 4_096)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {

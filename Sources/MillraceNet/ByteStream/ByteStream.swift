@@ -55,9 +55,9 @@ public final class ByteStream: Sendable {
 
   // MARK: Any thread
 
-  /// Sends bytes. Returns false, and sends nothing, when the backlog would exceed its limit; `drained` follows later. More bytes than
-  /// the whole limit are accepted when nothing else waits. Bytes sent before `opened`, or after `finish`, `close` or the end, are
-  /// discarded.
+  /// Sends bytes. Returns false, and sends nothing, when the backlog would exceed its limit; `drained` follows later, unless the stream
+  /// ends first. More bytes than the whole limit are accepted when nothing else waits. Bytes sent before `opened`, or after `finish`,
+  /// `close` or the end, are discarded.
   public func send(_ bytes: [UInt8]) -> Bool {
     switch waiting.add(bytes.count) {
     case .accepted:
@@ -74,18 +74,21 @@ public final class ByteStream: Sendable {
   public var backlog: Int { waiting.bytes }
 
   /// Ends this side's direction behind the bytes that wait to be sent; the peer reads them, and then the end. Its own direction stays
-  /// open. A stream that is not open yet is cancelled.
+  /// open. Once it has ended that too, the peer has the limits' time for `close` to take the bytes. A stream that is not open yet is
+  /// cancelled.
   public func finish() { whenOpen { $0.finishSending() } }
 
   /// Ends this side's direction behind the bytes that wait to be sent, and waits for the peer to end its own, at most as long as the
-  /// limits allow. What still arrives is discarded. A stream that is not open yet is cancelled.
+  /// limits allow. What still arrives, and what a pause holds, is discarded. A stream that is not open yet is cancelled.
   public func close() { whenOpen { $0.close() } }
 
-  /// Closes the connection at once, and loses the bytes that wait to be sent. `closed` follows without waiting for the peer.
+  /// Closes the connection at once, and loses the bytes that wait to be sent. `closed` follows without waiting for the peer or for
+  /// `resume`.
   public func cancel() { whenOpen { $0.cancel() } }
 
   /// Stops reading. Unless called from within an event, bytes that were already read may still arrive. The peer has to wait when the
-  /// buffers of both systems are full; its end is read with them, and reported after `resume`.
+  /// buffers of both systems are full. The end, also one by an error, is reported behind the bytes before it: after `resume`, `close`
+  /// or `cancel`, one of which has to follow.
   public func pause() { onLoop { $0.setPaused(true) } }
 
   /// Continues reading.
@@ -128,8 +131,10 @@ public final class ByteStream: Sendable {
     if openHandler?.send(bytes) != true { noteSent(bytes.count) }
   }
 
+  /// Bytes were sent, discarded or lost.
   private func noteSent(_ count: Int) {
-    if waiting.sent(count) { emit(.drained) }
+    // A receiver that sends until the backlog is full would never return where nothing can be sent: all of it is discarded.
+    if waiting.sent(count), openHandler?.canSend ?? true { emit(.drained) }
   }
 
   /// Passes an event on; none after the end.

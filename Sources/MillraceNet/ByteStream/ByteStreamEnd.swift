@@ -16,13 +16,14 @@ public struct ByteStreamEnd: Error, Sendable, Hashable, CustomStringConvertible 
   }
 }
 
-/// An event of a byte stream. Always on the thread of its loop, one at a time; `closed` is the last.
+/// An event of a byte stream. Always on the thread of its loop; `closed` is the last. They come one at a time, except `drained`, which may
+/// arrive within a call of `send`, also one made from another event.
 public enum ByteStreamEvent: Sendable {
   /// The stream is open: connected and, with TLS, the certificate verified.
   case opened
   /// Bytes of the peer, at least one. How the peer cut them into calls of its own is not kept.
   case bytes([UInt8])
-  /// The backlog was sent, after `send` had refused bytes.
+  /// The backlog was sent, after `send` had refused bytes, and more can be sent.
   case drained
   /// The peer has ended its direction: no more bytes come. This side may still send; it then calls `finish` or `close`, which nobody
   /// does for it.

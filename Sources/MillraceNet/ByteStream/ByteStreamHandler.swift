@@ -7,9 +7,12 @@ internal import NIOTLS
 /// All of it runs on the event loop.
 ///
 /// ```
-/// opening ──begin──▸ open ──close──▸ closing: what arrives is discarded, until the peer ends its direction or the time is up ──▸ closed
+/// opening ──begin──▸ open ──close──▸ closing ──the peer ends its direction, or the time is up──▸ closed
 ///                      └── both directions ended, an error, or cancelled ──▸ closed
 /// ```
+///
+/// While closing, what arrives is discarded. The time runs too once both directions are to end without `close`: a peer that takes no more
+/// bytes does not keep the connection open for ever.
 ///
 /// SwiftNIO turns an end of this direction that follows the peer's into a close of the channel, which loses what waits to be sent. So the
 /// direction is ended only when nothing waits.
@@ -23,7 +26,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
     case open
     /// `close` was called; the end to report.
     case closing(ByteStreamEnd)
-    /// The end was reported. What arrives later is discarded.
+    /// The end was handed to the delivery. What arrives later is discarded.
     case closed
   }
 
@@ -31,7 +34,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private let peer: String
   private let host: String
   private let sent: (Int) -> Void
-  private let sink: (ByteStreamEvent) -> Void
+  private let delivery: ByteStreamDelivery
   private var phase = Phase.opening
   private var context: ChannelHandlerContext?
   private var deadline: Scheduled<Void>?
@@ -49,10 +52,6 @@ final class ByteStreamHandler: ChannelInboundHandler {
   /// Bytes that could not be sent.
   private var lost = 0
 
-  /// Events that arrived while reading was paused, or before `opened`: at most what the system had buffered.
-  private var pending: ArraySlice<ByteStreamEvent> = []
-  private var isPaused = false
-  private var isDelivering = false
   private var lastReceived = NIODeadline.now()
   private var silence: Scheduled<Void>?
 
@@ -69,7 +68,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
     self.peer = peer
     self.host = host
     self.sent = sent
-    self.sink = sink
+    delivery = ByteStreamDelivery(sink)
   }
 
   // MARK: Beginning
@@ -78,6 +77,12 @@ final class ByteStreamHandler: ChannelInboundHandler {
   var isOpen: Bool {
     if case .opening = phase { return false }
     return true
+  }
+
+  /// True while bytes can be sent. None behind lost ones, and none on a connection that is gone but whose end was not read yet.
+  var canSend: Bool {
+    guard case .open = phase, let context else { return false }
+    return !isOutputOver && lost == 0 && context.channel.isActive
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -91,9 +96,8 @@ final class ByteStreamHandler: ChannelInboundHandler {
     phase = .open
     lastReceived = .now()
     watchSilence(in: .milliseconds(Int64(limits.silence)))
-    if isPaused { setReading(false) }
-    sink(.opened)
-    deliverPending()
+    if delivery.isPaused { setReading(false) }
+    delivery.begin()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -108,7 +112,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
     lastReceived = .now()
     guard !isInputOver else { return }
     switch phase {
-    case .opening, .open: deliver(.bytes(Array(unwrapInboundIn(data).readableBytesView)))
+    case .opening, .open: delivery.add(.bytes(Array(unwrapInboundIn(data).readableBytesView)))
     case .closing, .closed: break
     }
   }
@@ -117,9 +121,10 @@ final class ByteStreamHandler: ChannelInboundHandler {
     guard !isInputOver else { return }
     isInputOver = true
     switch phase {
-    case .opening: deliver(.finished)
+    case .opening: delivery.add(.finished)
     case .open:
-      deliver(.finished)
+      if isOutputOver { startDeadline() }
+      delivery.add(.finished)
       if isOutputShut { disconnect() }
     case .closing: if isOutputShut { disconnect() }
     case .closed: break
@@ -132,7 +137,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
       finish(ByteStreamEnd(problem: NetError(.lost, "\(peer) closed the connection before it was open")))
     case .open where isOutputShut:
       // SwiftNIO does not report the peer's end when it is the second one.
-      if !isInputOver { deliver(.finished) }
+      if !isInputOver { delivery.add(.finished) }
       finish(ByteStreamEnd(isLocal: isFirst))
     case .open: finish(ByteStreamEnd(problem: NetError(.lost, "connection to \(peer) lost")))
     case .closing(let end): finishClosing(end)
@@ -153,6 +158,8 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   private func problem(of error: any Error) -> NetError {
     if case .open = phase, case .uncleanShutdown? = error as? NIOSSLError {
+      // After the peer's close alert this only means that TCP is gone.
+      if isInputOver { return NetError(.lost, "connection to \(peer) lost") }
       return NetError(
         .lost, "\(peer) closed the connection without a TLS close alert; bytes may be missing at the end")
     }
@@ -163,26 +170,13 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   /// Pauses or resumes reading. Unread bytes fill the system's buffers, and then the peer has to wait.
   func setPaused(_ isPaused: Bool) {
-    guard self.isPaused != isPaused else { return }
-    self.isPaused = isPaused
-    // The handshake has to be read.
-    guard case .open = phase else { return }
-    setReading(!isPaused)
-    guard !isPaused else { return }
-    lastReceived = .now()
-    deliverPending()
-  }
-
-  private func deliver(_ event: ByteStreamEvent) {
-    if isOpen && !isPaused && pending.isEmpty { sink(event) } else { pending.append(event) }
-  }
-
-  /// Delivers the pending events. The receiver may pause and resume from within an event.
-  private func deliverPending() {
-    guard !isDelivering else { return }
-    isDelivering = true
-    while !isPaused, let event = pending.popFirst() { sink(event) }
-    isDelivering = false
+    guard delivery.isPaused != isPaused else { return }
+    // The handshake has to be read, and so has the peer's end once this side closes.
+    if case .open = phase {
+      setReading(!isPaused)
+      lastReceived = .now()
+    }
+    delivery.setPaused(isPaused)
   }
 
   private func setReading(_ isReading: Bool) {
@@ -203,8 +197,8 @@ final class ByteStreamHandler: ChannelInboundHandler {
     guard case .open = phase, !isInputOver, let context else { return }
     let limit = TimeAmount.milliseconds(Int64(limits.silence))
     let left = lastReceived + limit - NIODeadline.now()
-    guard !isPaused && left <= .zero else {
-      watchSilence(in: isPaused ? limit : left)
+    guard !delivery.isPaused && left <= .zero else {
+      watchSilence(in: delivery.isPaused ? limit : left)
       return
     }
     // After this thread or the machine was suspended, bytes may have arrived without having been read: read first.
@@ -214,7 +208,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   private func endIfSilent(since last: NIODeadline) {
     guard case .open = phase, !isInputOver else { return }
-    guard lastReceived == last && !isPaused else {
+    guard lastReceived == last && !delivery.isPaused else {
       watchSilence(in: .milliseconds(Int64(limits.silence)))
       return
     }
@@ -225,9 +219,9 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Sends bytes; returns false when they are discarded because this direction is over.
+  /// Sends bytes; returns false when they are discarded because they cannot be sent.
   func send(_ bytes: [UInt8]) -> Bool {
-    guard let context, case .open = phase, !isOutputOver else { return false }
+    guard canSend, let context else { return false }
     unsent += bytes.count
     let promise = context.eventLoop.makePromise(of: Void.self)
     let (bound, count) = (NIOLoopBound(self, eventLoop: context.eventLoop), bytes.count)
@@ -255,10 +249,10 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   /// Ends this direction, discards the other, and waits for the peer.
   func close() {
+    delivery.discard()
     guard case .open = phase else { return }
-    pending = []
     // What is left to be read has to be, up to the peer's end.
-    if isPaused { setReading(true) }
+    if delivery.isPaused { setReading(true) }
     phase = .closing(ByteStreamEnd(isLocal: isOutputOver ? isFirst : !isInputOver))
     silence?.cancel()
     startDeadline()
@@ -267,7 +261,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
 
   /// Ends at once. Unsent bytes are lost.
   func cancel() {
-    pending = []
+    delivery.discard()
     finish(
       ByteStreamEnd(
         problem: NetError(.cancelled, "the connection was cancelled by this side"), isLocal: true))
@@ -277,6 +271,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private func endOutput() {
     isOutputOver = true
     isFirst = !isInputOver
+    if isInputOver { startDeadline() }
     shutOutputWhenSent()
   }
 
@@ -305,8 +300,9 @@ final class ByteStreamHandler: ChannelInboundHandler {
     }
   }
 
+  /// Limits the time for the end. Both directions are over or to end: the peer has to take what waits and, after `close`, to end its own.
   private func startDeadline() {
-    guard let context else { return }
+    guard deadline == nil, let context else { return }
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
     deadline = context.eventLoop.scheduleTask(in: .milliseconds(Int64(limits.close))) {
       bound.value.timeOut()
@@ -314,7 +310,12 @@ final class ByteStreamHandler: ChannelInboundHandler {
   }
 
   private func timeOut() {
-    guard case .closing(var end) = phase else { return }
+    var end: ByteStreamEnd
+    switch phase {
+    case .open: end = ByteStreamEnd(isLocal: isFirst)
+    case .closing(let known): end = known
+    case .opening, .closed: return
+    }
     if unsent > 0 {
       end.problem = NetError(
         .timeout, "\(peer) did not take the last \(unsent) bytes within \(limits.close) ms")
@@ -332,19 +333,28 @@ final class ByteStreamHandler: ChannelInboundHandler {
     finish(end)
   }
 
-  /// Closes TCP. Unsent bytes are lost.
-  private func disconnect() { context?.close(promise: nil) }
+  /// Closes TCP. Unsent bytes are lost. With TLS, the peer is given a moment to answer the close alert.
+  private func disconnect() {
+    guard let context else { return }
+    // The answer has to be read.
+    if delivery.isPaused { setReading(true) }
+    do {
+      // With it, NIOSSL ignores the answer and waits for the whole of its time.
+      try context.channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: false)
+    } catch {
+      // The channel is closed.
+    }
+    context.close(promise: nil)
+  }
 
-  /// Reports the end, once, after every event that came before it.
+  /// Hands the end over, once.
   private func finish(_ end: ByteStreamEnd) {
-    let wasOpen = isOpen
     if case .closed = phase { return }
+    // A stream that never opened has no other event.
+    if !isOpen { delivery.discard() }
     phase = .closed
     deadline?.cancel()
     silence?.cancel()
-    let rest = wasOpen ? pending : []
-    pending = []
-    for event in rest { sink(event) }
-    sink(.closed(end))
+    delivery.end(end)
   }
 }

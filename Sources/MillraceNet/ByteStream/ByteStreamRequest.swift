@@ -38,7 +38,8 @@ public struct ByteStreamLimits: Sendable, Hashable {
   /// one that has lost its network is not detected unless something is sent. Only for a protocol that has a heartbeat. The time does
   /// not run while reading is paused, nor after the peer has ended its direction.
   public var silence = 0
-  /// Milliseconds that `close` gives the peer: to take the bytes that wait to be sent, and to end its own direction.
+  /// Milliseconds that `close` gives the peer: to take the bytes that wait to be sent, and to end its own direction. After `finish` they
+  /// run from when the peer has ended its direction too.
   public var close = 2_000
 
   /// Creates the defaults.

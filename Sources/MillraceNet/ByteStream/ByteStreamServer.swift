@@ -61,8 +61,8 @@ public final class ByteStreamServer: Sendable {
     return try result.get()
   }
 
-  /// Starts listening and calls `done` on the thread of `NetLoop.shared`. Needs no task, which would be delayed where others occupy all threads of the
-  /// concurrency pool.
+  /// Starts listening and calls `done` on the thread of `NetLoop.shared`. Needs no task, which would be delayed where others occupy all
+  /// threads of the concurrency pool.
   /// - Parameters:
   ///   - host: the address to listen on; by default loopback, which no other machine can reach.
   ///   - port: the port; 0: the system chooses a free one.
@@ -72,7 +72,8 @@ public final class ByteStreamServer: Sendable {
   ///   - admission: the admission rules.
   ///   - refused: receives refusals on the thread of `NetLoop.shared`, at most once a second.
   ///   - decide: called on the thread of the connection's loop for each client the rules admit; with TLS, after the handshake.
-  ///   - done: called on the thread of `NetLoop.shared`, or at once on the caller's when the limits are not valid or threads cannot be started.
+  ///   - done: called on the thread of `NetLoop.shared`, or at once on the caller's when the limits are not valid or threads cannot be
+  ///     started.
   public static func listen(
     host: String = "127.0.0.1", port: Int, identity: NetIdentity? = nil, spreads: Bool = false,
     limits: ByteStreamLimits = ByteStreamLimits(), admission: ByteStreamAdmission = ByteStreamAdmission(),

@@ -7,8 +7,8 @@ internal import Synchronization
 /// A network thread: an event loop that owns sockets and their timers. It starts when first needed and never ends.
 ///
 /// A session, that is its sockets and its timers, stays on one loop for its whole life, so that its code needs no locks. A process with
-/// few sessions has one loop, `shared`. One with many spreads them: clients with `assign`, whose loop goes into the request, and byte
-/// stream servers with `spreads`. Work on a loop must not block or compute for long.
+/// few sessions has one loop, `shared`. One with many spreads them: clients, the nodes of services among them, with `assign`, whose loop goes
+/// into the request, and byte stream servers with `spreads`. Work on a loop must not block or compute for long.
 @safe
 public final class NetLoop: Sendable {
   /// The event loop that is used when none is given, started on first use.
@@ -75,6 +75,10 @@ public final class NetLoop: Sendable {
   private static let hasBegun = Atomic<Bool>(false)
   /// Every loop that was made here.
   private static let owned = NIOLockedValueBox<[NetLoop]>([])
+  /// A loop made elsewhere. Its users hold it: this reference must keep neither its wake pipe nor an event loop that has ended.
+  private struct Foreign { weak var loop: NetLoop? }
+  /// The loops made elsewhere that are in use, so that the sockets of one share its count and its waker.
+  private static let foreign = NIOLockedValueBox<[Foreign]>([])
   /// The group of the loops beside `shared`; nil until they are needed.
   private static let others = NIOLockedValueBox<MultiThreadedEventLoopGroup?>(nil)
 
@@ -147,9 +151,16 @@ public final class NetLoop: Sendable {
     }
   }
 
-  /// The loop of a channel.
+  /// The loop of a channel; the same one for as long as somebody holds it.
   static func owning(_ loop: any EventLoop) -> NetLoop {
-    owned.withLockedValue { $0.first { $0.loop === loop } } ?? NetLoop(foreign: loop)
+    if let own = owned.withLockedValue({ $0.first { $0.loop === loop } }) { return own }
+    return foreign.withLockedValue { loops in
+      for known in loops { if let present = known.loop, present.loop === loop { return present } }
+      let made = NetLoop(foreign: loop)
+      loops.removeAll { $0.loop == nil }
+      loops.append(Foreign(loop: made))
+      return made
+    }
   }
 }
 

@@ -14,6 +14,9 @@ extension HTTPClient {
     public var limit = 1 << 20
     /// The most redirects that are followed; 0: a redirect is a response like any other.
     public var redirects = 5
+    /// Refuses redirects to another origin (scheme, host and port): for a body, or a header of any name, that holds a credential. The client
+    /// leaves out only headers with the name of one.
+    public var staysAtOrigin = false
     /// Times after which the request fails.
     public var timeouts = Timeouts()
     /// The media type that a successful response must have, such as `application/json`; nil: any. It is also sent as `Accept`, unless the

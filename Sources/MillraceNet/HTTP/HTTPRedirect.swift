@@ -31,6 +31,9 @@ struct HTTPRedirect {
     guard !from.isSecure || target.isSecure || target.isLoopback else {
       throw refused("from https: to http: at \(target.authority); requests are not sent there in plain text")
     }
+    guard !request.staysAtOrigin || from.hasSameOrigin(as: target) else {
+      throw refused("to another origin, \(target.authority), which must not get the request")
+    }
     let changesToGET =
       response.status == 303 && request.method != "HEAD"
       || [301, 302].contains(response.status) && request.method == "POST"

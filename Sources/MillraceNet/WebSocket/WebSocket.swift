@@ -49,8 +49,9 @@ public final class WebSocket: Sendable {
 
   // MARK: Any thread
 
-  /// Sends a message. Returns false, and sends nothing, when the backlog would exceed its limit; `drained` follows later. A message
-  /// larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after the end is discarded.
+  /// Sends a message. Returns false, and sends nothing, when the backlog would exceed its limit; `drained` follows later, unless the
+  /// socket ends first. A message larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after
+  /// the end is discarded.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
     let count = bytes.count
     switch waiting.add(count) {
@@ -94,7 +95,8 @@ public final class WebSocket: Sendable {
     }
   }
 
-  /// Stops reading. Unless called from within an event, a few messages that were already read may still arrive.
+  /// Stops reading. Unless called from within an event, a few messages that were already read may still arrive. The end does not wait for
+  /// `resume`: it is reported at once, after the messages before it.
   public func pause() { onLoop { $0.setPaused(true) } }
 
   /// Continues reading.
@@ -131,8 +133,10 @@ public final class WebSocket: Sendable {
     handler.send(isText ? .text : .binary, bytes, promise: promise)
   }
 
+  /// A message was sent, discarded or lost.
   private func noteSent(_ count: Int) {
-    if waiting.sent(count) { emit(.drained) }
+    // A receiver that sends until the backlog is full would never return where nothing can be sent: all of it is discarded.
+    if waiting.sent(count), openHandler?.canSend ?? true { emit(.drained) }
   }
 
   /// Passes an event on; none after the end.

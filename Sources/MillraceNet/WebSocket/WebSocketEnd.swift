@@ -22,7 +22,8 @@ public struct WebSocketEnd: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// An event of a WebSocket. Always on the thread of its loop, one at a time; `closed` is the last.
+/// An event of a WebSocket. Always on the thread of its loop; `closed` is the last. One may arrive within a call made from another event:
+/// `closed` within `cancel`, `drained` within `send`, messages within `resume`.
 public enum WebSocketEvent: Sendable {
   /// The WebSocket is open; with the subprotocol, if one was negotiated.
   case opened(protocol: String?)
@@ -30,7 +31,7 @@ public enum WebSocketEvent: Sendable {
   case text([UInt8])
   /// A binary message.
   case binary([UInt8])
-  /// The backlog was sent, after `send` had refused a message.
+  /// The backlog was sent, after `send` had refused a message, and more can be sent.
   case drained
   /// The WebSocket ended.
   case closed(WebSocketEnd)

@@ -195,9 +195,16 @@ final class WebSocketHandler: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Sends a frame; the promise succeeds when it was written. No frame may follow a close frame, RFC 6455 section 5.5.1.
+  /// True while frames can be sent: none on a connection that is gone but whose end was not read yet. No frame may follow a close frame,
+  /// RFC 6455 section 5.5.1.
+  var canSend: Bool {
+    guard hasBegun, case .open = phase, let context else { return false }
+    return context.channel.isActive
+  }
+
+  /// Sends a frame; the promise succeeds when it was written.
   func send(_ opcode: WebSocketOpcode, _ bytes: [UInt8], promise: EventLoopPromise<Void>?) {
-    guard let context, hasBegun, case .open = phase else {
+    guard canSend, let context else {
       promise?.fail(ChannelError.ioOnClosedChannel)
       return
     }

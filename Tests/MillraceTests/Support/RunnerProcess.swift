@@ -63,7 +63,11 @@ struct RunnerProcess {
   func wait(until condition: () throws -> Bool) throws {
     let deadline = Date(timeIntervalSinceNow: 300)
     while try !condition() {
-      try #require(isRunning && Date() < deadline, "\(errorsSoFar)")
+      guard isRunning, Date() < deadline else {
+        // The process may have ended after the condition was read, and because of what it waits for.
+        try #require(try condition(), "\(errorsSoFar)")
+        return
+      }
       usleep(2_000)
     }
   }

@@ -399,8 +399,8 @@ let package = Package(
     .testTarget(
       name: "EchoServiceTests",
       dependencies: [
-        "EchoService", "MillraceConformance", "MillraceDoubles", "MillraceService", "MillraceNet",
-        "MillraceJSON", "MillraceDialog", "MillraceCore",
+        "EchoService", "MillraceConformance", "MillraceDoubles", "MillraceRunner", "MillraceService",
+        "MillraceNet", "MillraceJSON", "MillraceDialog", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -462,12 +462,12 @@ let parts: [String: [String]] = [
   "audio": ["MillraceAudioTests"],
   "crypto": ["MillraceCryptoTests"],
   "video": ["MillraceVideoTests"],
-  "graphs": ["MillraceTests", "MillraceRunnerTests"],
+  "graphs": ["MillraceTests", "MillraceRunnerTests", "EchoServiceTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
     "MillraceWebSocketTests", "MillraceBailianTests", "MillraceDoublesTests", "MillraceConformanceTests",
-    "EchoServiceTests", "net-peer",
+    "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],
   "wires": ["MillraceNetTests"],

@@ -2,6 +2,7 @@ import MillraceConformance
 import MillraceCore
 import MillraceDoubles
 import MillraceNet
+import MillraceRunner
 import MillraceService
 import Testing
 
@@ -142,6 +143,35 @@ private final class Client: Sendable {
     #expect(double.settings.allSatisfy { names.contains($0.name) })
     #expect(double.settings.map(\.name) == ["url", "roots", "key"])
     double.stop()
+  }
+}
+
+/// The runner with the echo service, in the process of an exit test.
+private func runner(_ arguments: String...) -> Never {
+  MillraceCommand.main(
+    catalogue: .echo, name: "echo-runner", services: [EchoProgram.self], arguments: arguments)
+}
+
+@Suite("a runner with the echo service", .timeLimit(.minutes(30))) struct EchoRunnerTests {
+  @Test("it lists the service first, simulates it by its name, and knows its node")
+  func finds() async {
+    let list = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("double")
+    }
+    let text = String(decoding: list?.standardOutputContent ?? [], as: UTF8.self)
+    #expect(text.hasPrefix("echo ") && text.contains("\nbailian "), "\(text)")
+    #expect(text.contains("repeats what it hears, over framed TCP and TLS (echo.dialog)\n"), "\(text)")
+    let node = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      runner("nodes", "echo.dialog")
+    }
+    #expect(
+      String(decoding: node?.standardOutputContent ?? [], as: UTF8.self).contains("a dialogue with a service")
+    )
+    // Its scenario is read, which fails, before it would listen until it is interrupted.
+    let wrong = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      runner("double", "echo", "--scenario", "/no/such/file")
+    }
+    #expect(String(decoding: wrong?.standardErrorContent ?? [], as: UTF8.self).contains("/no/such/file"))
   }
 }
 

@@ -233,9 +233,7 @@ private final class EchoConnection: @unchecked Sendable {
     double.note("# \(fault.kind.rawValue)")
     switch fault.kind {
     case .hold, .repeated, .outOfOrder: break
-    case .stall:
-      isStalled = true
-      stream.pause()
+    case .stall: isStalled = true
     case .drop, .expire:
       if fault.kind == .expire { double.expireKeys() }
       state = .over

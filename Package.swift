@@ -250,6 +250,17 @@ let package = Package(
     .executableTarget(
       name: "robot-bot", dependencies: ["Millrace"], path: "Sources/Examples/RobotBot",
       swiftSettings: [.swiftLanguageMode(.v6)]),
+    // A service with its node and its double, and a runner that knows it.
+    .target(
+      name: "EchoService",
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceService",
+        "MillraceConformance", "MillraceDoubles",
+      ],
+      path: "Sources/Examples/EchoService", swiftSettings: [.swiftLanguageMode(.v6)]),
+    .executableTarget(
+      name: "echo-runner", dependencies: ["EchoService", "Millrace", "MillraceRunner"],
+      path: "Sources/Examples/EchoRunner", swiftSettings: [.swiftLanguageMode(.v6)]),
 
     // Tests.
     // Folders, files and programs beside a test; compressed recordings that tests make for themselves.
@@ -386,6 +397,13 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "EchoServiceTests",
+      dependencies: [
+        "EchoService", "MillraceConformance", "MillraceDoubles", "MillraceRunner", "MillraceService",
+        "MillraceNet", "MillraceJSON", "MillraceDialog", "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceTestingTests",
       dependencies: ["MillraceTesting", "MillraceEngine", "MillraceGraph", "MillraceCore"],
       swiftSettings: tests),
@@ -444,7 +462,7 @@ let parts: [String: [String]] = [
   "audio": ["MillraceAudioTests"],
   "crypto": ["MillraceCryptoTests"],
   "video": ["MillraceVideoTests"],
-  "graphs": ["MillraceTests", "MillraceRunnerTests"],
+  "graphs": ["MillraceTests", "MillraceRunnerTests", "EchoServiceTests"],
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",

@@ -1,10 +1,17 @@
+public import MillraceNet
+
 /// Why a byte stream is not a sequence of records. It cannot be read any further.
 public struct FramingProblem: Error, Sendable, Hashable {
+  /// The kind of failure that it is to a connection.
+  public var kind: NetError.Kind
   /// What is wrong, without content.
   public var text: String
 
-  /// Creates a problem.
-  public init(_ text: String) { self.text = text }
+  /// Creates a problem; by default the peer violated the protocol.
+  public init(_ text: String, kind: NetError.Kind = .protocolError) {
+    self.kind = kind
+    self.text = text
+  }
 }
 
 /// Cuts a byte stream into records, and writes records to one. One value for each connection; bytes may arrive in pieces of any size.
@@ -41,7 +48,7 @@ public struct LengthFraming: RecordFraming {
       let count = pending[start..<start + Self.headBytes].reduce(0) { $0 << 8 | Int($1) }
       guard count <= largest else {
         pending = []
-        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)")
+        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)", kind: .tooLarge)
       }
       let end = start + Self.headBytes + count
       guard end <= pending.count else { break }

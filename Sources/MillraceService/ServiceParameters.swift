@@ -151,7 +151,17 @@ extension ParameterValues {
     }
   }
 
-  /// A request for `url`, with `open`, `roots` and `proxy`.
+  /// A request for a byte stream to `url`, with `open`, `roots` and `proxy`.
+  /// - Throws: when the address or the proxy is invalid.
+  public func byteStreamRequest() throws(NetError) -> ByteStreamRequest {
+    var request = ByteStreamRequest(try WebAddress(string("url")))
+    request.limits.open = integer("open")
+    request.trust = trust
+    request.proxy = try proxy
+    return request
+  }
+
+  /// A request for a WebSocket to `url`, with `open`, `roots` and `proxy`.
   /// - Throws: when the address or the proxy is invalid.
   public func webSocketRequest() throws(NetError) -> WebSocketRequest {
     var request = WebSocketRequest(try WebAddress(string("url")))

@@ -50,6 +50,23 @@ import Testing
     #expect(error.code == item.end.problem?.status ?? item.end.code)
   }
 
+  @Test(
+    "a byte stream that the peer ended is opened again, one that this side ended is not, and a failure is what it is anywhere",
+    arguments: [
+      (ByteStreamEnd(), .network, .reconnect), (ByteStreamEnd(isLocal: true), .network, .ended),
+      (ByteStreamEnd(problem: NetError(.lost, "lost")), .network, .reconnect),
+      (ByteStreamEnd(problem: NetError(.tooLarge, "long"), isLocal: true), .network, .reconnect),
+      (ByteStreamEnd(problem: NetError(.tls, "tls")), .network, .refuse),
+      (ByteStreamEnd(problem: NetError(.proxy, status: 407, "proxy")), .auth, .refuse),
+      (ByteStreamEnd(problem: NetError(.cancelled, "cancelled"), isLocal: true), .network, .ended),
+    ] as [(ByteStreamEnd, DialogError.Category, DialogError.Reaction)])
+  func streams(end: ByteStreamEnd, category: DialogError.Category, reaction: DialogError.Reaction) {
+    let error = DialogError(end, vendor: "v")
+    #expect(error.category == category && error.reaction == reaction)
+    #expect(error.vendor == "v" && error.scope == .connection && error.text == end.description)
+    #expect(error.name == end.problem?.kind.rawValue && error.code == end.problem?.status)
+  }
+
   @Test("a refused key names the cure, and nothing else does")
   func cure() {
     let refused = WebSocketEnd(code: 1006, problem: NetError(.refused, status: 401, "refused with 401"))

@@ -97,7 +97,31 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     }
   }
 
-  /// Records that the double listens, for a service whose wire is not a WebSocket: it counts connections with `countConnection`.
+  /// Starts a byte stream server on this machine. A client is refused, if the scenario says so, in the protocol's own words.
+  /// - Parameters:
+  ///   - options: how the double was started.
+  ///   - identity: the certificate for TLS, such as that of a `DoubleCertificate`; nil: plaintext.
+  ///   - accept: called on the network thread for each client, with its stream and the number of its connection, from 1; returns the
+  ///     receiver of the stream's events.
+  /// - Throws: why it cannot listen.
+  public func listenForStreams(
+    _ options: DoubleOptions, identity: NetIdentity? = nil,
+    accept: @escaping @Sendable (ByteStream, Int) -> @Sendable (ByteStreamEvent) -> Void
+  ) async throws(DoubleProblem) {
+    var limits = ByteStreamLimits()
+    // As for a WebSocket; and a reply may be sent in one burst.
+    limits.open = 60_000
+    limits.backlog = 64 << 20
+    do throws(NetError) {
+      let server = try await ByteStreamServer.listen(
+        port: options.port, identity: identity, limits: limits, admission: .loadTest,
+        refused: { [self] in log($0) }
+      ) { [self] _ in .accept { [self] stream in accept(stream, countConnection()) } }
+      listens(on: server.port) { server.stop() }
+    } catch { throw .listening(error) }
+  }
+
+  /// Records that the double listens, for a service on any other wire: it counts connections with `countConnection`.
   /// - Parameters:
   ///   - port: the port.
   ///   - stop: stops listening; called once, by `stop`.

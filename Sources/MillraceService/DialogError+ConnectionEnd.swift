@@ -11,7 +11,8 @@ extension DialogError {
   /// | 408, 5xx; any loss | network | reconnect |
   /// | any other status | request | refuse |
   /// | certificate not trusted, no TLS; no valid address | network | refuse |
-  /// | cancelled here; close code 1000 | network | ended |
+  /// | cancelled here; close code 1000; a byte stream that this side ended | network | ended |
+  /// | a byte stream that the peer ended: it has no code that says why | network | reconnect |
   ///
   /// - Parameters:
   ///   - end: the end of a WebSocket, or of its opening.
@@ -30,6 +31,17 @@ extension DialogError {
       self.init(vendor: vendor, category: category, reaction: reaction, text: end.description)
     }
     code = end.problem?.status ?? end.code
+  }
+
+  /// What the end of a byte stream means: the table above.
+  public init(_ end: ByteStreamEnd, vendor: String) {
+    if let problem = end.problem {
+      self.init(problem, vendor: vendor)
+    } else {
+      self.init(
+        vendor: vendor, category: .network, reaction: end.isLocal ? .ended : .reconnect,
+        text: end.description)
+    }
   }
 
   /// What the failure of a connection or a call means: the table above.

@@ -1,0 +1,61 @@
+import MillraceConformance
+import MillraceDoubles
+import MillraceJSON
+
+/// The echo service for runners: `echo-runner double echo`.
+public enum EchoProgram: ServiceProgram {
+  public static let name = "echo"
+  public static let summary = "repeats what it hears, over framed TCP and TLS"
+  public static let nodeTypes = ["echo.dialog"]
+  public static var conformance: [any ServiceDouble.Type] { [EchoConformance.self] }
+
+  public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
+    try await EchoDouble(try options.load(), options)
+  }
+}
+
+/// The echo service for the conformance suite.
+final class EchoConformance: ServiceDouble {
+  static let traits: ServiceTraits = {
+    var traits = ServiceTraits(nodeType: "echo.dialog", vendor: "echo", key: "a-key-nobody-may-see")
+    let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
+    let (anywhere, listening) = (turn.union([.connecting, .listening]), turn.union([.listening]))
+    traits.faults = [
+      .hold: anywhere, .stall: anywhere, .drop: anywhere, .malformed: listening, .unknown: listening,
+      .oversized: turn, .error: turn, .fail: turn, .kick: listening, .expire: listening,
+    ]
+    return traits
+  }()
+
+  private let double: EchoDouble
+  private let script: ServiceScript
+  private let mute: SilentPort?
+
+  static func start(_ script: ServiceScript) async throws -> EchoConformance {
+    var scenario = EchoDouble.Server.Scenario(script)
+    if scenario.keys.isEmpty { scenario.keys = [traits.key] }
+    let mute = script.isSilent ? try SilentPort() : nil
+    return EchoConformance(try await EchoDouble(scenario), script, mute)
+  }
+
+  private init(_ double: EchoDouble, _ script: ServiceScript, _ mute: SilentPort?) {
+    self.double = double
+    self.script = script
+    self.mute = mute
+  }
+
+  var parameters: [JSONValue.Member] {
+    [
+      JSONValue.Member("url", .string(EchoDouble.address(mute?.port ?? double.port))),
+      JSONValue.Member("roots", .string(double.roots)), JSONValue.Member("key", .string(Self.traits.key)),
+      JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
+      // Short where the case is about it, and otherwise longer than the busiest machine takes.
+      JSONValue.Member("open", script.isSilent ? 300 : 60_000),
+      JSONValue.Member("silence", script.fault?.kind == .stall ? 4_000 : 60_000),
+    ]
+  }
+
+  var seen: ServiceReport { ServiceReport(double.seen) }
+  func forget() { double.forget() }
+  func stop() { double.stop() }
+}

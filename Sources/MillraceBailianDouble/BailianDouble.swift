@@ -12,14 +12,16 @@ public final class BailianDouble: Sendable {
   private static let path = "/api-ws/v1/inference"
 
   /// The address of a double, for clients on this machine.
-  static func address(_ port: Int) -> String { "ws://127.0.0.1:\(port)\(path)" }
+  static func address(_ port: Int, isSecure: Bool = false) -> String {
+    "\(isSecure ? "wss" : "ws")://127.0.0.1:\(port)\(path)"
+  }
 
   private let server: Server
 
   /// The port it listens on.
   public var port: Int { server.port }
   /// The address for clients on this machine.
-  public var address: String { Self.address(port) }
+  public var address: String { Self.address(port, isSecure: server.isSecure) }
   /// What has happened so far. Any thread.
   public var seen: DoubleReport { server.report }
 

@@ -40,10 +40,12 @@ final class Backend: RunningDouble {
     return Backend(server)
   }
 
-  static func address(_ port: Int) -> String { "ws://127.0.0.1:\(port)/" }
+  static func address(_ port: Int, isSecure: Bool = false) -> String {
+    "\(isSecure ? "wss" : "ws")://127.0.0.1:\(port)/"
+  }
 
   var port: Int { server.port }
-  var address: String { Self.address(port) }
+  var address: String { Self.address(port, isSecure: server.isSecure) }
   var settings: [DoubleSetting] {
     [DoubleSetting("url", address, isAddress: true), DoubleSetting("key", "sk-of-the-double")]
   }

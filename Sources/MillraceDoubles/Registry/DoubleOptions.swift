@@ -16,6 +16,8 @@ public struct DoubleOptions: Sendable {
   public var scenario = Scenario.standard
   /// The port; 0: the system chooses a free one.
   public var port = 0
+  /// The certificate for TLS; nil: plaintext.
+  public var identity: NetIdentity?
   /// True: the report keeps everything, for a short run; false: only numbers, however long the double runs.
   public var keeps = false
   /// Observes the audio.

@@ -59,7 +59,8 @@ public final class BailianDouble: Sendable {
 
   private init(_ server: Server) { self.server = server }
 
-  /// Discards recorded audio and messages, so that a long dialogue does not exhaust memory. Counts are kept.
+  /// Discards what the report lists of a dialogue, and synthesised speech, so that what a client costs can be measured in the same process.
+  /// Kept are counts, violations, and what sessions were opened with.
   public func forget() { server.forget() }
 
   /// Stops listening.

@@ -1,6 +1,6 @@
 public import MillraceConformance
 internal import MillraceCore
-internal import MillraceDialog
+public import MillraceDialog
 public import MillraceJSON
 public import MillraceNet
 
@@ -124,7 +124,8 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     stop?()
   }
 
-  /// Discards recorded audio and messages, so that a long dialogue does not exhaust memory. Counts are kept.
+  /// Discards what the report lists of a dialogue, and synthesised speech, so that what a client costs can be measured in the same process.
+  /// Kept are counts, violations, and what sessions were opened with.
   public func forget() {
     state.withLock { state in
       state.report.forget()
@@ -310,6 +311,16 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
       report.soundSent += bytes
       report.replyBytes[reply, default: 0] += bytes.count
     }
+  }
+
+  /// Records what is reported to the client besides states, speech and replies: its node has to post it, unchanged.
+  public func noteReported(_ event: DialogEvent) {
+    if scenario.keeps { change { $0.events.append(event) } }
+  }
+
+  /// Records the address of a stream with replies, as it is reported.
+  public func noteStream(_ address: String) {
+    if scenario.keeps { change { $0.streams.append(address) } }
   }
 
   /// Records an unknown message that was sent.

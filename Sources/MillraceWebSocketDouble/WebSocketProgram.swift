@@ -10,7 +10,7 @@ public enum WebSocketProgram: ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [BackendDouble.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    try await Backend.listen(try options.load(), options)
+    try await Backend.listen(try options.load(faults: BackendDouble.traits.faults), options)
   }
 }
 

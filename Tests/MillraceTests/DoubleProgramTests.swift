@@ -3,8 +3,8 @@ import Glibc
 import TestSystem
 import Testing
 
-/// `millrace double` over TLS.
-@Suite("millrace double over TLS", .serialized, .timeLimit(.minutes(30))) struct DoubleProgramTests {
+/// `millrace double`: TLS, and scenarios that a double cannot play.
+@Suite("millrace double", .serialized, .timeLimit(.minutes(30))) struct DoubleProgramTests {
   private static let certificate = Package.root + "/Tests/TestNet/Certificates/localhost.pem"
   private static let key = Package.root + "/Tests/TestNet/Certificates/localhost.key"
 
@@ -28,6 +28,19 @@ import Testing
     #expect(alone.status == 2 && alone.errors.contains("--certificate needs --key"), "\(alone.errors)")
     let key = try RunnerProcess.run("double", "bailian", "--key", Self.key, in: scratch)
     #expect(key.status == 2 && key.errors.contains("--key needs --certificate"), "\(key.errors)")
+  }
+
+  @Test("a fault that the double of the service does not have is rejected, with those that it has")
+  func fault() throws {
+    let scratch = Scratch()
+    _ = try scratch.write(#"{ "turns": [{ "fault": { "kind": "kick" } }] }"#.utf8, to: "kick.json")
+    let result = try RunnerProcess.run(
+      "double", "websocket", "--port", "0", "--scenario", "kick.json", in: scratch)
+    #expect(
+      result.status == 2
+        && result.errors.contains(
+          #"kick.json:1:34: error: this double has no fault "kick"; it has drop, stall, hold, malformed,"#),
+      "\(result.errors)")
   }
 
   @Test("files that are not a certificate and its key are named, and another port is no cure for them")

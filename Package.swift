@@ -228,7 +228,7 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "MillraceJSON", "MillraceDialog", "MillraceDoubles", "CMillraceSys",
+        "MillraceJSON", "MillraceDialog", "MillraceDoubles", "MillraceNet", "CMillraceSys",
         "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
@@ -303,8 +303,8 @@ let package = Package(
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: [
-        "MillraceBench", "MillraceBailianDouble", "MillraceCore", "MillraceEngine", "MillraceGraph",
-        "MillraceVideo",
+        "MillraceBench", "Millrace", "MillraceBailianDouble", "MillraceCore", "MillraceDoubles",
+        "MillraceEngine", "MillraceGraph", "MillraceJSON", "MillraceNet", "MillraceVideo", "TestSystem",
       ],
       swiftSettings: tests),
     .testTarget(

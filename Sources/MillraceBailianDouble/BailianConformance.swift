@@ -15,6 +15,7 @@ public final class BailianConformance: ServiceDouble {
       .oversized: turn, .outOfOrder: turn, .error: turn, .fail: turn, .kick: turn.union([.listening]),
       .expire: turn.union([.listening]),
     ]
+    traits.answers = .whenListening
     return traits
   }()
 

@@ -12,14 +12,16 @@ public final class BailianDouble: Sendable {
   private static let path = "/api-ws/v1/inference"
 
   /// The address of a double, for clients on this machine.
-  static func address(_ port: Int) -> String { "ws://127.0.0.1:\(port)\(path)" }
+  static func address(_ port: Int, isSecure: Bool = false) -> String {
+    "\(isSecure ? "wss" : "ws")://127.0.0.1:\(port)\(path)"
+  }
 
   private let server: Server
 
   /// The port it listens on.
   public var port: Int { server.port }
   /// The address for clients on this machine.
-  public var address: String { Self.address(port) }
+  public var address: String { Self.address(port, isSecure: server.isSecure) }
   /// What has happened so far. Any thread.
   public var seen: DoubleReport { server.report }
 
@@ -57,7 +59,8 @@ public final class BailianDouble: Sendable {
 
   private init(_ server: Server) { self.server = server }
 
-  /// Discards recorded audio and messages, so that a long dialogue does not exhaust memory. Counts are kept.
+  /// Discards what the report lists of a dialogue, and synthesised speech, so that what a client costs can be measured in the same process.
+  /// Kept are counts, violations, and what sessions were opened with.
   public func forget() { server.forget() }
 
   /// Stops listening.

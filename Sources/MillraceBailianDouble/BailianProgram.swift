@@ -14,17 +14,29 @@ public enum BailianProgram: ServiceProgram {
     let scenario: BailianScenario = try options.load()
     do throws(NetError) {
       return try await BailianDouble.listen(
-        scenario, port: options.port, observer: options.observer, watch: options.watch)
+        scenario, port: options.port, identity: options.identity, observer: options.observer,
+        watch: options.watch)
     } catch {
       throw .listening(error)
     }
   }
 
   public static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]? {
+    nodeMembers(BailianDouble.address(port), use)
+  }
+
+  public static func nodeMembers(
+    port: Int, trusting authority: String, for use: NodeUse
+  ) -> [JSONValue.Member]? {
+    nodeMembers(BailianDouble.address(port, isSecure: true), use)
+      + [JSONValue.Member("roots", .string(authority))]
+  }
+
+  private static func nodeMembers(_ address: String, _ use: NodeUse) -> [JSONValue.Member] {
     let members: [JSONValue.Member] = [
-      JSONValue.Member("type", "bailian.dialog"),
-      JSONValue.Member("url", .string(BailianDouble.address(port))), JSONValue.Member("key", "none"),
-      JSONValue.Member("workspace", "llm-1"), JSONValue.Member("app", "mm_1"),
+      JSONValue.Member("type", "bailian.dialog"), JSONValue.Member("url", .string(address)),
+      JSONValue.Member("key", "none"), JSONValue.Member("workspace", "llm-1"),
+      JSONValue.Member("app", "mm_1"),
       JSONValue.Member("user", "somebody"),
     ]
     return switch use {

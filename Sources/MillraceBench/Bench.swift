@@ -150,7 +150,8 @@ struct Suite {
         run: EyesSuite.run),
       Suite(
         name: "dialogues",
-        text: "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run",
+        text:
+          "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run, MILLRACE_TLS=1 over TLS",
         run: { try DialoguesSuite.run(services, catalogue) }),
       Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",

@@ -10,7 +10,7 @@ public enum WebSocketProgram: ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [BackendDouble.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    try await Backend.listen(try options.load(), options)
+    try await Backend.listen(try options.load(faults: BackendDouble.traits.faults), options)
   }
 }
 
@@ -40,10 +40,12 @@ final class Backend: RunningDouble {
     return Backend(server)
   }
 
-  static func address(_ port: Int) -> String { "ws://127.0.0.1:\(port)/" }
+  static func address(_ port: Int, isSecure: Bool = false) -> String {
+    "\(isSecure ? "wss" : "ws")://127.0.0.1:\(port)/"
+  }
 
   var port: Int { server.port }
-  var address: String { Self.address(port) }
+  var address: String { Self.address(port, isSecure: server.isSecure) }
   var settings: [DoubleSetting] {
     [DoubleSetting("url", address, isAddress: true), DoubleSetting("key", "sk-of-the-double")]
   }

@@ -75,7 +75,7 @@ struct DoubleProcessTests {
   }
 
   /// Beside the test bundle, where the build puts both.
-  private static let millrace: String = {
+  static let millrace: String = {
     let bundle = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let beside = (bundle as NSString).deletingLastPathComponent + "/millrace"
     if FileManager.default.isExecutableFile(atPath: beside) { return beside }

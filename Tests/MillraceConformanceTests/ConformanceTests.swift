@@ -29,6 +29,14 @@ import Testing
     }
   }
 
+  @Test(
+    "bailian.dialog answers every command with an id, also one that the dialogue's end overtakes",
+    arguments: ["answers", "answers at the end"])
+  func answers(name: String) async {
+    let results = await Conformance(BailianConformance.self, catalogue: catalogue()).run([name])
+    #expect(results.map(\.outcome) == [.passed], "\(results)")
+  }
+
   @Test("a node whose graph is not valid fails its case with a message")
   func refused() async {
     let results = await Conformance(BackendDouble.self, catalogue: Catalogue()).run(["dialogue"])

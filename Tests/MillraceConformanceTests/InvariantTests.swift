@@ -386,6 +386,43 @@ private func violations(
       ])
   }
 
+  @Test("a command that is not answered, answered twice or wrongly, and an answer to none are found")
+  func answers() {
+    func answer(_ id: String, _ error: DialogError? = nil) -> Entry {
+      .event(.answer(DialogAnswer(id, error.map { .failed($0) } ?? .done(nil))))
+    }
+    func found(_ entries: [Entry], failed: [String: Int] = [:]) -> [String] {
+      violations(opening + entries) { $1.failedAnswers = failed }
+    }
+    let sent: [Entry] = [.action(.commanded(id: "7"))]
+    #expect(found(sent + [answer("7")]) == [])
+    #expect(found(sent) == ["answers: commands with the id \"7\": 1, and answers to it: 0"])
+    #expect(
+      found(sent + [answer("7"), answer("7")]) == [
+        "answers: commands with the id \"7\": 1, and answers to it: 2"
+      ])
+    #expect(found([answer("8")]) == ["answers: commands with the id \"8\": 0, and answers to it: 1"])
+    #expect(
+      found(sent + [answer("7", failure())]) == [
+        "answers: 1 of 1 answers to \"7\" report a failure, and not 0"
+      ])
+    // The id of a command that waits is used again: that one is refused.
+    #expect(found(sent + sent + [answer("7", failure()), answer("7")], failed: ["7": 1]) == [])
+    #expect(
+      found(sent + sent + [answer("7"), answer("7")], failed: ["7": 1]) == [
+        "answers: 0 of 2 answers to \"7\" report a failure, and not 1"
+      ])
+    #expect(found(sent + [.action(.stopped)]) == [])
+    #expect(
+      found(sent + [.action(.stopped), answer("7"), answer("7")]) == [
+        "answers: commands with the id \"7\": 1, and answers to it: 2"
+      ])
+    #expect(
+      found(sent + [answer("7", failure(text: "no sk-parrot"))], failed: ["7": 1]) == [
+        "redactedErrors: an error contains the key"
+      ])
+  }
+
   @Test("the replies of audio are read from its samples")
   func samples() {
     #expect(BackendLike.replies(in: [1, 0, 1, 0, 2, 1]) == [1, 258])

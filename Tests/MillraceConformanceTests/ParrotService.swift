@@ -20,6 +20,12 @@ enum ParrotDefect: Equatable {
   case keepsOldKey
   /// Posts the stream's address after the reply has begun.
   case isLate
+  /// Takes a command with the id of one that waits, in the place of that one.
+  case takesDoubles
+  /// Does not answer a command that waits when the dialogue ends.
+  case forgetsWaiting
+  /// Answers a command that has no id.
+  case answersWithoutID
 }
 
 /// A service within this process, which has every trait that the kit knows: `test.parrot` is its node. It answers every question, and every
@@ -45,6 +51,10 @@ final class ParrotService: Sendable {
     var held: [Message]?
     var heardSamples = 0
     var isSpeaking = false
+    /// The script holds the session where it thinks: questions wait.
+    var isHeld = false
+    /// The id of the question that waits.
+    var waiting: String?
   }
 
   private struct State {
@@ -112,9 +122,17 @@ final class ParrotService: Sendable {
     }
   }
 
-  func take(_ command: DialogCommand, _ number: Int) {
+  /// Takes a command, and answers it where it has an id.
+  func take(_ command: DialogCommand, id: String?, _ number: Int) {
     state.withLock { state in
       switch command {
+      case .ask where state.sessions[number].isHeld:
+        guard let id else { return }
+        if state.sessions[number].waiting == id && defect != .takesDoubles {
+          state.sessions[number].messages.append(.event(Self.failed(id)))
+        }
+        state.sessions[number].waiting = id
+        return
       case .ask: answer(number, &state)
       case .interrupt:
         state.sessions[number].messages = [.event(.interrupted(by: .user)), .event(.state(.listening))]
@@ -124,10 +142,32 @@ final class ParrotService: Sendable {
         state.isRenewed = true
       case .hangUp:
         state.report.sessionEnds += 1
+        if let waiting = state.sessions[number].waiting.take(), defect != .forgetsWaiting {
+          state.sessions[number].messages.append(.event(Self.failed(waiting)))
+        }
+        confirm(id, number, &state)
         state.sessions[number].messages.append(.event(.state(.closed)))
+        return
       default: state.report.violations.append("wrongCommand: \(command.name)")
       }
+      confirm(id, number, &state)
     }
+  }
+
+  /// Refuses a command that is invalid.
+  func refuse(id: String, _ number: Int) {
+    state.withLock { $0.sessions[number].messages.append(.event(Self.failed(id))) }
+  }
+
+  private func confirm(_ id: String?, _ number: Int, _ state: inout State) {
+    guard let id = id ?? (defect == .answersWithoutID ? "none" : nil) else { return }
+    state.sessions[number].messages.append(.event(.answer(DialogAnswer(id, .done(nil)))))
+  }
+
+  private static func failed(_ id: String) -> DialogEvent {
+    let error = DialogError(
+      vendor: "parrot", category: .request, reaction: .continue, scope: .command, text: "not today")
+    return .answer(DialogAnswer(id, .failed(error)))
   }
 
   /// Takes a frame of the user's audio with so many samples that are not silence.
@@ -159,6 +199,10 @@ final class ParrotService: Sendable {
     state.report.turns += 1
     if script.announcesExpiry && !state.isRenewed {
       state.report.violations.append("oldKey: a question with a key that is no longer valid")
+    }
+    if let fault = script.fault, fault.kind == .hold, isFirst {
+      state.sessions[number].isHeld = true
+      return state.sessions[number].messages.append(.event(.state(.thinking)))
     }
     var session = state.sessions[number]
     if session.isMuted {
@@ -280,11 +324,14 @@ struct ParrotNode: Node {
   }
 
   private func take(_ bytes: [UInt8], _ session: Int) {
-    guard case .command(let command, _)? = try? DialogControl.read(try JSONValue(parsing: bytes)) else {
-      return
+    guard let json = try? JSONValue(parsing: bytes) else { return }
+    do {
+      guard case .command(let command, let id)? = try DialogControl.read(json) else { return }
+      if case .refreshAuth = command, service.defect == .keepsOldKey { return }
+      service.take(command, id: id, session)
+    } catch {
+      if let id = DialogControl.id(of: json) { service.refuse(id: id, session) }
     }
-    if case .refreshAuth = command, service.defect == .keepsOldKey { return }
-    service.take(command, session)
   }
 
   private mutating func emit(_ message: ParrotService.Message, _ ports: inout Ports) throws(NodeFault) {
@@ -329,7 +376,7 @@ struct ParrotNode: Node {
 final class ParrotDouble<Defect: ParrotVariant>: ServiceDouble {
   static var traits: ServiceTraits {
     var traits = ServiceTraits(nodeType: "test.parrot", vendor: "parrot", key: ParrotService.key)
-    traits.faults = [.kick: [.listening]]
+    traits.faults = [.kick: [.listening], .hold: [.thinking]]
     traits.takesReports = false
     traits.refuses = false
     traits.gates = [.muted, .uninterruptible]
@@ -338,6 +385,7 @@ final class ParrotDouble<Defect: ParrotVariant>: ServiceDouble {
     traits.freshKey = ParrotService.freshKey
     traits.hasRooms = true
     traits.sharesConnections = true
+    traits.answers = .whenListening
     if Defect.streams {
       traits.streamsReplies = true
       traits.replies = nil

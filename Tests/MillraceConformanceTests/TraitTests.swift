@@ -13,6 +13,11 @@ private enum RepeatsPeers: ParrotVariant { static var defect: ParrotDefect { .re
 private enum LosesReason: ParrotVariant { static var defect: ParrotDefect { .loses("kicked") } }
 private enum ConnectsAlone: ParrotVariant { static var defect: ParrotDefect { .connectsAlone } }
 private enum KeepsOldKey: ParrotVariant { static var defect: ParrotDefect { .keepsOldKey } }
+private enum LosesAnswers: ParrotVariant { static var defect: ParrotDefect { .loses("answer") } }
+private enum RepeatsAnswers: ParrotVariant { static var defect: ParrotDefect { .repeats("answer") } }
+private enum AnswersWithoutID: ParrotVariant { static var defect: ParrotDefect { .answersWithoutID } }
+private enum TakesDoubles: ParrotVariant { static var defect: ParrotDefect { .takesDoubles } }
+private enum ForgetsWaiting: ParrotVariant { static var defect: ParrotDefect { .forgetsWaiting } }
 private enum IsLate: ParrotVariant {
   static var defect: ParrotDefect { .isLate }
   static var streams: Bool { true }
@@ -35,7 +40,8 @@ private enum IsLate: ParrotVariant {
     arguments: [
       "dialogue", "voice", "gate muted", "gate uninterruptible", "media", "kicked, replaced",
       "kicked, removed",
-      "kicked, ended", "key expires soon", "participants", "shared connection",
+      "kicked, ended", "key expires soon", "participants", "shared connection", "answers",
+      "answers at the end",
     ])
   func good(name: String) async {
     let result = await run(ParrotDouble<Good>.self, name)
@@ -77,6 +83,26 @@ private enum IsLate: ParrotVariant {
         ParrotDouble<IsLate>.self, "reply as a stream",
         "streams: a reply began before the address of its stream was posted"
       ),
+      (
+        ParrotDouble<LosesAnswers>.self, "answers",
+        "answers: commands with the id \"question\": 1, and answers to it: 0"
+      ),
+      (
+        ParrotDouble<RepeatsAnswers>.self, "answers",
+        "answers: commands with the id \"invalid\": 1, and answers to it: 2"
+      ),
+      (
+        ParrotDouble<AnswersWithoutID>.self, "answers",
+        "answers: commands with the id \"none\": 0, and answers to it: 2"
+      ),
+      (
+        ParrotDouble<TakesDoubles>.self, "answers at the end",
+        "answers: commands with the id \"waiting\": 2, and answers to it: 1"
+      ),
+      (
+        ParrotDouble<ForgetsWaiting>.self, "answers at the end",
+        "answers: commands with the id \"waiting\": 2, and answers to it: 1"
+      ),
     ]
     for (double, name, finding) in defects {
       let result = await run(double, name)
@@ -102,6 +128,7 @@ private enum IsLate: ParrotVariant {
       "participants": "the service has no other participants",
       "reply as a stream": "replies are not a stream",
       "shared connection": "nodes do not share connections",
+      "answers": "the node answers no commands",
     ]
     for (name, reason) in reasons {
       let result = await run(PlainParrot.self, name)

@@ -84,6 +84,41 @@ struct ParrotTurn: ScenarioMembers {
     ])
   func wrong(text: String, message: String) { #expect(problem(text) == message) }
 
+  @Test(
+    "a fault that the double cannot perform is rejected where it stands, with those that it can",
+    arguments: [
+      (
+        #"{ "turns": [{ "fault": { "kind": "kick", "at": "midway" } }] }"#,
+        "s.json:1:34: error: this double has no fault \"kick\"; it has drop, hold"
+      ),
+      (
+        #"{ "fault": { "kind": "hold", "at": "connecting" } }"#,
+        "s.json:1:36: error: this double has no fault \"hold\" at connecting; it has it at listening, thinking"
+      ),
+      (
+        #"{ "turns": [{ "fault": { "kind": "hold" } }] }"#,
+        "s.json:1:24: error: this double has no fault \"hold\" at responding; it has it at listening, thinking"
+      ),
+    ])
+  func beyond(text: String, message: String) throws {
+    let faults: [ServiceFault.Kind: Set<ServiceFault.Place>] = [
+      .hold: [.thinking, .listening], .drop: [.connecting, .midway],
+    ]
+    do {
+      _ = try Scenario(parsing: text, name: "s.json", faults: faults)
+      Issue.record("the scenario was accepted")
+    } catch {
+      #expect(error.description == message)
+    }
+    var options = DoubleOptions()
+    options.scenario = .text(text, name: "s.json")
+    #expect(throws: DoubleProblem.self) { let _: Scenario = try options.load(faults: faults) }
+    let loaded: Scenario = try options.load()
+    #expect(loaded.fault != nil || loaded.turns[0].fault != nil)
+    let fitting = #"{ "fault": { "kind": "drop", "at": "connecting" } }"#
+    #expect(try Scenario(parsing: fitting, faults: faults).fault?.kind == .drop)
+  }
+
   @Test("a fault happens at the beginning of a reply unless the scenario says where")
   func fault() throws {
     let scenario = try Scenario(

@@ -79,15 +79,21 @@ typealias PlainServer = DoubleServer<NoMembers, NoMembers>
       server.noteReceived([1, 2])
       server.noteSent([1, 2, 3], of: 1)
       server.noteUnknown("odd")
+      server.noteReported(.peer(DialogPeer("ara", .joined)))
+      server.noteStream("rtmp://127.0.0.1/a")
+      server.change { $0.renewals += 1 }
       server.violate("wrong", "once")
       let before = server.report
       #expect(before.lines == (keeps ? ["> Hello"] : []))
       #expect(before.replyBytes == (keeps ? [1: 3] : [:]) && before.soundSent == (keeps ? [1, 2, 3] : []))
       #expect(before.unknownMessages == (keeps ? ["odd"] : []))
+      #expect(before.events == (keeps ? [.peer(DialogPeer("ara", .joined))] : []))
+      #expect(before.streams == (keeps ? ["rtmp://127.0.0.1/a"] : []))
       server.forget()
       let after = server.report
       #expect(after.lines == [] && after.soundSent == [] && after.replyBytes == [:])
       #expect(after.unknownMessages == [] && after.violationCount == 1 && after.violations.count == 1)
+      #expect(after.events == [] && after.streams == [] && after.renewals == 1)
       #expect(after.framesHeard == 1 && after.bytesHeard == 2)
     }
   }
@@ -161,13 +167,17 @@ typealias PlainServer = DoubleServer<NoMembers, NoMembers>
     server.noteSent([1, 2], of: 4)
     server.noteUnknown("odd")
     server.violate("wrong", "once")
+    server.noteReported(.gate(.muted, isOn: true))
+    server.noteStream("rtmp://127.0.0.1/a")
     server.change { report in
       report.stops = 3
       report.speechSamples = 5
+      report.renewals = 2
     }
     let report = ServiceReport(server.report)
     #expect(report.connections == 1 && report.turns == 1 && report.audioBytes == [4: 2])
     #expect(report.sessionEnds == 3 && report.speechSamples == 5 && report.unknownMessages == ["odd"])
-    #expect(report.violations == ["wrong: once"])
+    #expect(report.events == [.gate(.muted, isOn: true)] && report.streams == ["rtmp://127.0.0.1/a"])
+    #expect(report.renewals == 2 && report.violations == ["wrong: once"])
   }
 }

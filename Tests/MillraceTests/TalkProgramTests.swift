@@ -101,6 +101,17 @@ import Testing
       to: "inner.json")
     let closed = try RunnerProcess.run("talk", "outer.json", "--double", in: scratch)
     #expect(closed.status == 2 && closed.errors.contains(#"no parameter "url""#), "\(closed.errors)")
+    // Which file it includes is known only when its parameters are.
+    _ = try scratch.write(
+      #"""
+      { "millrace": 1, "name": "open", "parameters": { "part": { "default": "inner" } },
+        "nodes": { "bot": { "type": "graph", "path": "${part}.json" } } }
+      """#.utf8, to: "open.json")
+    let open = try RunnerProcess.run("talk", "open.json", "--double", in: scratch)
+    #expect(
+      open.status == 2
+        && open.errors.contains(#"not searched, such as "${part}.json"; write the path itself"#),
+      "\(open.errors)")
     let lost = try RunnerProcess.run("talk", "no-such-graph", in: scratch)
     #expect(lost.status == 2 && lost.errors.contains(#"there is no graph "no-such-graph""#), "\(lost.errors)")
     let twice = try RunnerProcess.run("talk", "--double", "--set", "url=ws://127.0.0.1:1/x", in: scratch)

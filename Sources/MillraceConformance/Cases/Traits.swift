@@ -1,9 +1,13 @@
 internal import MillraceDialog
+internal import MillraceJSON
 
-/// What only some services have: gates, things to display, participants, keys that are renewed, streams, shared connections.
+/// What only some services have: gates, things to display, participants, keys that are renewed, streams, shared connections, answers to
+/// commands.
 extension ConformanceCase {
   static let traits: [ConformanceCase] =
-    [muted, uninterruptible, media] + KickReason.allCases.map(kicked) + [renewal, stream, peers, sharing]
+    [muted, uninterruptible, media] + KickReason.allCases.map(kicked) + [
+      renewal, stream, peers, sharing, answers, lateAnswers,
+    ]
 
   private func needing(_ reason: @escaping @Sendable (ServiceTraits) -> String?) -> ConformanceCase {
     var made = self
@@ -145,4 +149,39 @@ extension ConformanceCase {
       try await other.drain(sessionEnds: 2)
     }
   ).needing { $0.sharesConnections ? nil : "nodes do not share connections" }
+
+  // MARK: Answers
+
+  private static let noAnswers = "the node answers no commands"
+
+  private static let answers = ConformanceCase(
+    "answers", "a command with an id is answered once, an invalid one as failed, and one without an id never",
+    expect: { $0.failedAnswers = ["invalid": 1] },
+    play: { run in
+      try await run.wait(for: .listening)
+      // Its name is missing.
+      try run.send(["command": "extra"], id: "invalid")
+      try await run.turn(id: "question")
+      try await run.turn()
+      try await run.drain()
+    }
+  ).needing { $0.answers == nil ? noAnswers : nil }
+
+  private static let lateAnswers = ConformanceCase(
+    "answers at the end",
+    "a second command with the id of one that waits is refused; what still waits when the dialogue ends has failed",
+    script: { $0.fault = ServiceFault(.hold, at: .thinking) },
+    expect: { $0.failedAnswers = ["waiting": 2] },
+    play: { run in
+      try await Position.thinking.reach(run)
+      for _ in 1...2 { try run.ask(id: "waiting") }
+      try run.command(.hangUp(), id: "end")
+      try await run.wait(for: .closed)
+      try await run.drain()
+    }
+  ).needing { traits in
+    guard let answers = traits.answers else { return noAnswers }
+    if traits.turn != .words { return "the node takes no questions" }
+    return answers == .whenListening ? nil : "the node answers every command at once"
+  }
 }

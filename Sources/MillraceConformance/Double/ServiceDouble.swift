@@ -67,6 +67,14 @@ public struct ServiceTraits: Sendable {
     case itself
   }
 
+  /// How the node answers commands that have an `id` (`DialogAnswer`).
+  public enum Answers: String, Sendable, Hashable, CaseIterable {
+    /// Each as soon as the node has it.
+    case atOnce
+    /// A question that arrives while the service does not listen waits, and is answered when it is asked.
+    case whenListening
+  }
+
   /// The node type, as in graph files.
   public var nodeType: String
   /// The vendor in its errors: `DialogError.vendor`.
@@ -114,6 +122,8 @@ public struct ServiceTraits: Sendable {
   public var hasRooms = false
   /// True: nodes with the same parameters share one connection, and each has a session of its own on it.
   public var sharesConnections = false
+  /// How the node answers commands that have an `id`; nil: it answers none, or its backend does.
+  public var answers: Answers?
 
   /// Traits of a service that supports everything, and of a double without faults.
   public init(nodeType: String, vendor: String, key: String) {

@@ -159,17 +159,29 @@ final class CaseRun {
     return other
   }
 
-  func command(_ command: DialogCommand) throws {
-    do { try run.send(command.json.text, to: Self.user) } catch { throw CaseFailure(error.text) }
+  /// Sends a command.
+  /// - Parameter id: the id under which it is to be answered; nil: it is not.
+  func command(_ command: DialogCommand, id: String? = nil) throws { try send(command.json, id: id) }
+
+  /// Sends a command that may be invalid.
+  func send(_ command: JSONValue, id: String? = nil) throws {
+    var members = command.members ?? []
+    if let id {
+      members.append(JSONValue.Member("id", .string(id)))
+      stage.note(.action(.commanded(id: id)))
+    }
+    do { try run.send(JSONValue.object(members).text, to: Self.user) } catch { throw CaseFailure(error.text) }
   }
 
   /// Starts a turn.
-  func ask() throws { if traits.turn == .words { try command(.ask("what is it?", images: [])) } }
+  func ask(id: String? = nil) throws {
+    if traits.turn == .words { try command(.ask("what is it?", images: []), id: id) }
+  }
 
   /// A complete turn: question, answer, playback.
-  func turn() async throws {
+  func turn(id: String? = nil) async throws {
     let before = record
-    try ask()
+    try ask(id: id)
     try await wait("an answer") { $0.count("replyStarted") > before.count("replyStarted") }
     try await wait("the end of an answer") { $0.count("replyEnded") > before.count("replyEnded") }
     try await wait("listening after an answer") { record in

@@ -6,7 +6,7 @@ extension Invariant {
     "errors", "errors have vendor, category, reaction and text, and occur only when something is wrong"
   ) { record, expected in
     var findings: [String] = []
-    for error in record.errors {
+    for error in record.failures {
       if error.vendor != expected.traits.vendor {
         findings.append("an error has vendor \"\(error.vendor)\", not \"\(expected.traits.vendor)\"")
       }
@@ -23,7 +23,7 @@ extension Invariant {
 
   static let redactedErrors = Invariant("redactedErrors", "no error contains a key or what a user said") {
     record, expected in
-    var texts = record.errors.map { "\($0.text) \($0.name ?? "")" }
+    var texts = record.failures.map { "\($0.text) \($0.name ?? "")" }
     if let failure = record.ending.failure { texts.append(failure) }
     var findings: [String] = []
     let keys = [expected.traits.key] + (expected.traits.freshKey.map { [$0] } ?? [])
@@ -105,6 +105,9 @@ extension Invariant {
 }
 
 extension ServiceRecord {
+  /// The errors reported, and those in answers to commands.
+  var failures: [DialogError] { errors + answers.compactMap(\.error) }
+
   /// The graph was drained during a dialogue.
   var mustCloseSession: Bool {
     guard let drained = entries.firstIndex(of: .action(.drained)) else { return false }

@@ -22,7 +22,8 @@ public struct Invariant: Sendable {
   /// All invariants, in the order they are checked.
   public static let all: [Invariant] =
     [vocabulary, legalStates, opening, replyEnds, utterances, completeReplies, completeSpeech] + [
-      stale, uninterrupted, reported, streams, errors, redactedErrors, recovery, refusal, sessionEnd, ending,
+      stale, uninterrupted, reported, streams, answers, errors, redactedErrors, recovery, refusal, sessionEnd,
+      ending,
       blocks, unknownMessages,
       serviceProtocol,
     ]
@@ -48,6 +49,8 @@ public struct CaseExpectation: Sendable {
   public var forbidsInterruption = false
   /// Names of events that the service must have reported: see `ServiceReport.events`.
   public var reports: Set<String> = []
+  /// How many answers to an `id` say that the command failed; those to others say that it was carried out.
+  public var failedAnswers: [String: Int] = [:]
   /// The sessions of this case, each of which is closed once.
   public var sessions = 1
 

@@ -41,6 +41,8 @@ public struct ServiceRecord: Sendable {
     case interrupted(upTo: Int, generation: UInt32)
     /// The user spoke, with so many samples that are not silence.
     case spoke(samples: Int)
+    /// A command with this `id` was sent.
+    case commanded(id: String)
     /// The user's audio ended.
     case endedInput
     /// The graph was drained.
@@ -86,6 +88,11 @@ public struct ServiceRecord: Sendable {
   /// The errors reported.
   public var errors: [DialogError] {
     events.compactMap { if case .error(let error) = $0 { error } else { nil } }
+  }
+
+  /// The answers to commands.
+  public var answers: [DialogAnswer] {
+    events.compactMap { if case .answer(let answer) = $0 { answer } else { nil } }
   }
 
   /// The packets of replies.

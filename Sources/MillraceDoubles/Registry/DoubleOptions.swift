@@ -1,3 +1,4 @@
+public import MillraceConformance
 public import MillraceNet
 
 /// How a double is started.
@@ -16,6 +17,8 @@ public struct DoubleOptions: Sendable {
   public var scenario = Scenario.standard
   /// The port; 0: the system chooses a free one.
   public var port = 0
+  /// The certificate for TLS; nil: plaintext.
+  public var identity: NetIdentity?
   /// True: the report keeps everything, for a short run; false: only numbers, however long the double runs.
   public var keeps = false
   /// Observes the audio.
@@ -27,13 +30,18 @@ public struct DoubleOptions: Sendable {
   public init() {}
 
   /// The scenario, with the members of a service.
-  public func load<Own, OwnTurn>() throws(DoubleProblem) -> DoubleScenario<Own, OwnTurn> {
+  /// - Parameter faults: the faults that the double can perform, and where: a file with others is rejected. nil: any.
+  public func load<Own, OwnTurn>(
+    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil
+  ) throws(DoubleProblem) -> DoubleScenario<Own, OwnTurn> {
     var made: DoubleScenario<Own, OwnTurn>
     switch scenario {
     case .standard: made = DoubleScenario()
     case .conversation: made = .conversation
     case .text(let text, let name):
-      do throws(ScenarioProblem) { made = try DoubleScenario(parsing: text, name: name) } catch {
+      do throws(ScenarioProblem) {
+        made = try DoubleScenario(parsing: text, name: name, faults: faults)
+      } catch {
         throw .scenario(error)
       }
     }

@@ -40,11 +40,22 @@ public protocol ServiceProgram: SendableMetatype {
   ///   - use: what the node is for.
   /// - Returns: nil: the node cannot be used for that.
   static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]?
+
+  /// The same for a double that listens over TLS.
+  /// - Parameters:
+  ///   - port: the double's port.
+  ///   - authority: the path of the certificates (PEM) that the node has to trust, in place of the system's.
+  ///   - use: what the node is for.
+  /// - Returns: nil: the node cannot be used for that, or has no TLS.
+  static func nodeMembers(port: Int, trusting authority: String, for use: NodeUse) -> [JSONValue.Member]?
 }
 
 extension ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [] }
   public static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]? { nil }
+  public static func nodeMembers(
+    port: Int, trusting authority: String, for use: NodeUse
+  ) -> [JSONValue.Member]? { nil }
 }
 
 /// What the node of a service is used for in a measurement.

@@ -1,4 +1,4 @@
-internal import MillraceConformance
+public import MillraceConformance
 internal import MillraceDialog
 internal import MillraceGraph
 
@@ -7,9 +7,13 @@ extension DoubleScenario {
   /// - Parameters:
   ///   - text: JSON.
   ///   - name: the file name in messages.
-  public init(parsing text: String, name: String = "scenario") throws(ScenarioProblem) {
+  ///   - faults: the faults that the double can perform, and where: others are rejected. nil: any.
+  public init(
+    parsing text: String, name: String = "scenario",
+    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil
+  ) throws(ScenarioProblem) {
     self.init()
-    let reader = try ScenarioReader(parsing: text, name: name)
+    let reader = try ScenarioReader(parsing: text, name: name, faults: faults)
     for member in try reader.members(reader.document.root, of: "a scenario") {
       if try read(member, reader) { continue }
       if try own.read(member, reader) { continue }
@@ -100,5 +104,17 @@ extension ServiceFault {
       default: throw reader.unknown(member, of: "a fault", ["kind", "at", "code", "name", "reason"])
       }
     }
+    guard let faults = reader.faults else { return }
+    guard let places = faults[self.kind] else {
+      let known = Kind.allCases.filter { faults[$0] != nil }.map(\.rawValue).joined(separator: ", ")
+      throw reader.problem(
+        kind.value, "this double has no fault \"\(self.kind.rawValue)\"", hint: "it has \(known)")
+    }
+    guard !places.contains(place) else { return }
+    let known = Place.allCases.filter(places.contains).map(\.rawValue).joined(separator: ", ")
+    throw reader.problem(
+      members.first { $0.key == "at" }?.value ?? node,
+      "this double has no fault \"\(self.kind.rawValue)\" at \(place.rawValue)", hint: "it has it at \(known)"
+    )
   }
 }

@@ -1,3 +1,4 @@
+internal import MillraceConformance
 public import MillraceGraph
 public import MillraceJSON
 
@@ -11,8 +12,13 @@ public struct ScenarioProblem: Error, Sendable, Hashable, CustomStringConvertibl
 public struct ScenarioReader: Sendable {
   /// The file.
   public let document: JSONDocument
+  /// The faults that the double can perform, and where; nil: any.
+  let faults: [ServiceFault.Kind: Set<ServiceFault.Place>]?
 
-  init(parsing text: String, name: String) throws(ScenarioProblem) {
+  init(
+    parsing text: String, name: String, faults: [ServiceFault.Kind: Set<ServiceFault.Place>]?
+  ) throws(ScenarioProblem) {
+    self.faults = faults
     do throws(Problem) { document = try JSONDocument.scan(SourceFile(name: name, text: text)) } catch {
       throw ScenarioProblem(description: error.description)
     }

@@ -1,12 +1,14 @@
 public import MillraceConformance
 public import MillraceCore
+public import MillraceDialog
 internal import MillraceGraph
 public import MillraceJSON
 
 /// What a double has observed and done.
 ///
 /// Counts are kept however long the double runs. Of the lists, `violations` is bounded, and the others stay empty, or keep only the latest
-/// element, when the scenario's `keeps` is false.
+/// element, when the scenario's `keeps` is false. `DoubleServer` sees to that in its methods; a double that has something else to add to a
+/// list asks for `keeps` itself.
 public struct DoubleReport: Sendable, Hashable {
   /// The most violations kept: further ones of the same client are alike.
   public static let mostViolations = 1_000
@@ -58,6 +60,13 @@ public struct DoubleReport: Sendable, Hashable {
   public var replyBytes: [Int: Int] = [:]
   /// Unknown messages that were sent.
   public var unknownMessages: [JSONValue] = []
+  /// What was reported to the client besides states, speech and replies, as its node has to post it (`ServiceReport.events`): for a
+  /// service with gates, things to display, participants, keys that expire, or reasons of a kick.
+  public var events: [DialogEvent] = []
+  /// Addresses of streams with replies, as they were reported.
+  public var streams: [String] = []
+  /// How often a fresh key was accepted.
+  public var renewals = 0
 
   /// Creates an empty report.
   public init() {}
@@ -88,12 +97,15 @@ public struct DoubleReport: Sendable, Hashable {
     return writer.text
   }
 
-  /// Discards the lists that grow with every message and reply. Counts and violations are kept.
+  /// Discards the lists that grow during a dialogue. Kept are counts, violations, and what sessions were opened with.
   mutating func forget() {
     lines = []
+    pictureTimes = []
     soundSent = []
     replyBytes = [:]
     unknownMessages = []
+    events = []
+    streams = []
   }
 }
 
@@ -107,6 +119,9 @@ extension ServiceReport {
     sessionEnds = report.stops
     speechSamples = report.speechSamples
     unknownMessages = report.unknownMessages
+    events = report.events
+    streams = report.streams
+    renewals = report.renewals
     violations = report.violations.map(\.description)
   }
 }

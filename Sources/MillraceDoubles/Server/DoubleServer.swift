@@ -1,6 +1,6 @@
 public import MillraceConformance
 internal import MillraceCore
-internal import MillraceDialog
+public import MillraceDialog
 public import MillraceJSON
 public import MillraceNet
 
@@ -31,6 +31,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     var sessions = Recent<String>(1_000)
     var voices = SpeechCache()
     var port = 0
+    var isSecure = false
     var stop: (@Sendable () -> Void)?
   }
 
@@ -57,6 +58,8 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
 
   /// The port it listens on; 0 before it does.
   public var port: Int { state.withLock { $0.port } }
+  /// True when it listens over TLS.
+  public var isSecure: Bool { state.withLock { $0.isSecure } }
   /// What has happened so far: a copy.
   public var report: DoubleReport { state.withLock { $0.report } }
 
@@ -83,7 +86,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
       host: host, port: port, identity: identity, limits: limits, admission: admission,
       refused: { [self] in log($0) }
     ) { [self] client in decide(client, countConnection()) }
-    listens(on: server.port) { server.stop() }
+    listens(on: server.port, isSecure: identity != nil) { server.stop() }
   }
 
   /// The same for a double that a runner starts.
@@ -92,7 +95,9 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     _ options: DoubleOptions,
     decide: @escaping @Sendable (WebSocketServer.Client, Int) -> WebSocketServer.Decision
   ) async throws(DoubleProblem) {
-    do throws(NetError) { try await listen(port: options.port, decide: decide) } catch {
+    do throws(NetError) {
+      try await listen(port: options.port, identity: options.identity, decide: decide)
+    } catch {
       throw .listening(error)
     }
   }
@@ -124,10 +129,12 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
   /// Records that the double listens, for a service on any other wire: it counts connections with `countConnection`.
   /// - Parameters:
   ///   - port: the port.
+  ///   - isSecure: true: over TLS.
   ///   - stop: stops listening; called once, by `stop`.
-  public func listens(on port: Int, stop: @escaping @Sendable () -> Void) {
+  public func listens(on port: Int, isSecure: Bool = false, stop: @escaping @Sendable () -> Void) {
     state.withLock { state in
       state.port = port
+      state.isSecure = isSecure
       state.stop = stop
     }
   }
@@ -141,7 +148,8 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     stop?()
   }
 
-  /// Discards recorded audio and messages, so that a long dialogue does not exhaust memory. Counts are kept.
+  /// Discards what the report lists of a dialogue, and synthesised speech, so that what a client costs can be measured in the same process.
+  /// Kept are counts, violations, and what sessions were opened with.
   public func forget() {
     state.withLock { state in
       state.report.forget()
@@ -327,6 +335,16 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
       report.soundSent += bytes
       report.replyBytes[reply, default: 0] += bytes.count
     }
+  }
+
+  /// Records what is reported to the client besides states, speech and replies: its node has to post it, unchanged.
+  public func noteReported(_ event: DialogEvent) {
+    if scenario.keeps { change { $0.events.append(event) } }
+  }
+
+  /// Records the address of a stream with replies, as it is reported.
+  public func noteStream(_ address: String) {
+    if scenario.keeps { change { $0.streams.append(address) } }
   }
 
   /// Records an unknown message that was sent.

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import MillraceDoubles
 internal import MillraceGraph
+internal import MillraceNet
 
 /// `double`: runs a service's test double, to build and test bots without an account.
 struct DoubleCommand: ParsableCommand {
@@ -23,6 +24,18 @@ struct DoubleCommand: ParsableCommand {
   @Option(
     name: .long,
     help: ArgumentHelp(
+      "Listen over TLS with this certificate (PEM); its key is --key.", valueName: "file"),
+    completion: .file())
+  var certificate: String?
+
+  @Option(
+    name: .long, help: ArgumentHelp("The private key of --certificate (PEM).", valueName: "file"),
+    completion: .file())
+  var key: String?
+
+  @Option(
+    name: .long,
+    help: ArgumentHelp(
       "The scenario to play, as JSON. Default: one short reply to everything.", valueName: "file"))
   var scenario: String?
 
@@ -34,9 +47,18 @@ struct DoubleCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Print only violations.")
   var quiet = false
 
+  func validate() throws {
+    if certificate != nil && key == nil {
+      throw ValidationError("--certificate needs --key, the file of its private key")
+    }
+    if key != nil && certificate == nil {
+      throw ValidationError("--key needs --certificate, the file of the certificate it belongs to")
+    }
+  }
+
   func run() throws {
     guard let service else {
-      guard scenario == nil && report == nil else {
+      guard scenario == nil && report == nil && certificate == nil else {
         Output.error.write("error: name the service to simulate; \(Self.known)\n")
         throw ExitStatus.usage
       }
@@ -46,6 +68,7 @@ struct DoubleCommand: ParsableCommand {
     var options = DoubleOptions()
     options.scenario = try DoubleStart.scenario(scenario, otherwise: .standard)
     options.port = Int(port)
+    if let certificate, let key { options.identity = NetIdentity(certificate: certificate, key: key) }
     let isQuiet = quiet
     options.watch = { line in
       if !isQuiet || line.hasPrefix("!") { Output.standard.write(Problem.printable(line) + "\n") }

@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceDoubles
 internal import MillraceGraph
+internal import MillraceNet
 
 /// Starts doubles for commands.
 enum DoubleStart {
@@ -33,7 +34,9 @@ enum DoubleStart {
       switch error {
       case .scenario(let problem): Output.error.write("\(problem)\n")
       case .listening(let reason):
-        let cure = options.port == 0 ? "" : "; choose another --port, or 0 for any free port"
+        // A certificate is not better on another port.
+        let cure =
+          options.port == 0 || reason.kind == .tls ? "" : "; choose another --port, or 0 for any free port"
         Output.error.write("error: \(reason)\(cure)\n")
       case .other(let text): Output.error.write("error: \(text)\n")
       }

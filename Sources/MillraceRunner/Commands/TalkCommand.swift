@@ -145,13 +145,16 @@ struct TalkCommand: ParsableCommand {
   private func startDouble(for path: String) throws -> (any RunningDouble)? {
     var settings = DoubleOptions()
     settings.scenario = try DoubleStart.scenario(scenario, otherwise: .conversation)
-    guard FileKind(path: path) != .pipe, let types = GraphFinder.nodeTypes(of: path) else { return nil }
+    guard FileKind(path: path) != .pipe, let found = GraphFinder.nodeTypes(of: path) else { return nil }
     let services = RunnerContext.services
-    let dialogues = types.filter(Self.holdsDialogue)
+    let dialogues = found.types.filter(Self.holdsDialogue)
     guard let program = services.first(where: { !dialogues.isDisjoint(with: $0.nodeTypes) }) else {
-      Output.error.write(
-        "error: \(Problem.quoted(path)) has no service node with a double; name a graph with a node such as \(Self.serviceTypes)\n"
-      )
+      let cure =
+        found.openPaths.first.map {
+          "graphs whose path depends on a parameter are not searched, such as \(Problem.quoted($0)); "
+            + "write the path itself, or run \"millrace double\" and set its address"
+        } ?? "name a graph with a node such as \(Self.serviceTypes)"
+      Output.error.write("error: \(Problem.quoted(path)) has no service node with a double; \(cure)\n")
       throw ExitStatus.usage
     }
     return try DoubleStart.start(program, settings)

@@ -41,9 +41,16 @@ enum GraphFinder {
     return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
   }
 
-  /// The types of all nodes of a graph file and of the files it includes; nil when it cannot be read, which the loader reports.
-  static func nodeTypes(of path: String) -> Set<String>? {
+  /// The node types of a graph, as far as they are known before its parameters are.
+  struct NodeTypes {
     var types: Set<String> = []
+    /// The paths of included files that depend on parameters, such as `${part}.json`: their nodes are not among the types.
+    var openPaths: [String] = []
+  }
+
+  /// The types of all nodes of a graph file and of the files it includes; nil when it cannot be read, which the loader reports.
+  static func nodeTypes(of path: String) -> NodeTypes? {
+    var found = NodeTypes()
     var paths = [path]
     var known: Set<String> = [path]
     while let next = paths.popLast() {
@@ -53,13 +60,17 @@ enum GraphFinder {
       }
       for node in root["nodes"]?.object?.members ?? [] {
         guard let type = node.value["type"]?.string else { continue }
-        types.insert(type)
+        found.types.insert(type)
         guard type == "graph", let include = node.value["path"]?.string else { continue }
+        guard !include.contains("${") else {
+          found.openPaths.append(include)
+          continue
+        }
         let folder = include.hasPrefix("/") ? "" : folder(of: next)
         if known.insert(folder + include).inserted { paths.append(folder + include) }
       }
     }
-    return types
+    return found
   }
 
   /// The folder of a file, with the slash at its end; empty for the current one.

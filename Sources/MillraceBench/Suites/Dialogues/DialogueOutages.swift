@@ -29,7 +29,7 @@ enum DialogueOutages {
 
   private static func figures(_ outage: Outage, _ stage: DialogueStage) throws -> [Figure] {
     let workspace = try Workspace()
-    var double = try DoubleProcess(of: stage.service, scenario, in: workspace)
+    var double = try stage.process(scenario, in: workspace)
     let port = double.port
     let notes = DialogueNotes()
     DialogueNotes.current.withLock { $0 = notes }
@@ -45,7 +45,7 @@ enum DialogueOutages {
     if outage.isMute {
       double.resume()
     } else {
-      double = try DoubleProcess(of: stage.service, scenario, in: workspace, port: port)
+      double = try stage.process(scenario, in: workspace, port: port)
     }
     let back = millrace_monotonic_ns()
     let reported = try time(of: "reconnecting", after: gone, notes)

@@ -5,6 +5,7 @@ import MillraceCore
 import MillraceDialog
 import MillraceDoubles
 import MillraceJSON
+import MillraceNet
 
 /// The graphs of the suite, and how they run.
 struct DialogueStage {
@@ -12,17 +13,31 @@ struct DialogueStage {
   let service: any ServiceProgram.Type
   /// The node types of the graphs.
   let catalogue: Catalogue
+  /// The certificate of its doubles; nil: dialogues are in plaintext.
+  let certificate: SelfSignedCertificate?
 
   /// - Parameters:
   ///   - service: the service that is measured.
   ///   - catalogue: the node types, its own among them.
-  init(of service: any ServiceProgram.Type, _ catalogue: Catalogue) {
+  ///   - certificate: the certificate of its doubles; nil: dialogues are in plaintext.
+  init(
+    of service: any ServiceProgram.Type, _ catalogue: Catalogue, _ certificate: SelfSignedCertificate? = nil
+  ) {
     var catalogue = catalogue
     catalogue.add(StampedVoice.self)
     catalogue.add(PlayedSink.self)
     catalogue.add(EventSink.self)
     self.service = service
     self.catalogue = catalogue
+    self.certificate = certificate
+  }
+
+  /// True when the service's node can be used for that.
+  func supports(_ use: NodeUse) -> Bool { members(port: 0, use) != nil }
+
+  private func members(port: Int, _ use: NodeUse) -> [JSONValue.Member]? {
+    guard let certificate else { return service.nodeMembers(port: port, for: use) }
+    return service.nodeMembers(port: port, trusting: certificate.identity.certificate, for: use)
   }
 
   /// One duplex dialogue whose loudspeaker only keeps time.
@@ -36,7 +51,7 @@ struct DialogueStage {
   func graph(
     port: Int, mic: String, use: NodeUse = .voice, nodes: [String] = [], links: [String] = []
   ) -> String? {
-    guard let bot = service.nodeMembers(port: port, for: use) else { return nil }
+    guard let bot = members(port: port, use) else { return nil }
     let all =
       [
         #""mic": \#(mic)"#, #""bot": \#(JSONValue.object(bot).text)"#,
@@ -65,6 +80,15 @@ struct DialogueStage {
     return run
   }
 
+  /// A double in a process of its own.
+  /// - Parameters:
+  ///   - scenario: its scenario, as JSON.
+  ///   - folder: for its files; must exist until its end.
+  ///   - port: the port to listen on; 0: any.
+  func process(_ scenario: String, in folder: borrowing Workspace, port: Int = 0) throws -> DoubleProcess {
+    try DoubleProcess(of: service, scenario, in: folder, port: port, identity: certificate?.identity)
+  }
+
   /// A double in this process, for what only it can observe: one dialogue at a time.
   /// - Parameters:
   ///   - scenario: its scenario, as JSON.
@@ -72,6 +96,7 @@ struct DialogueStage {
   func double(_ scenario: String, _ observer: AudioObserver = AudioObserver()) throws -> any RunningDouble {
     var options = DoubleOptions()
     options.scenario = .text(scenario, name: "scenario")
+    options.identity = certificate?.identity
     options.keeps = true
     options.observer = observer
     let service = service

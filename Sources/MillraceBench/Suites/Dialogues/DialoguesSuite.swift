@@ -1,4 +1,3 @@
-import Glibc
 import Millrace
 import MillraceCore
 import MillraceDialog
@@ -14,54 +13,52 @@ import MillraceJSON
 /// - A dialogue with video, if the service has one: the timing of the pictures.
 /// - Outages: the double is killed and restarted after 1 and 10 s; in runs of four minutes or more also after 60 s, and it is suspended
 ///   for 60 s. Measured from its return to the return of the dialogue.
+/// - Reconnects: what `MILLRACE_DIALOGUES` notice when as many others are cut off at once and connect again.
+///
+/// With `MILLRACE_TLS=1` all of them are over TLS.
 enum DialoguesSuite {
-  private static let scenario =
-    #"{ "turns": [{ "hears": "what time is it", "says": "It is a quarter past nine.", "thinks": 300 }] }"#
   private static let defaultCount = 50.0
   private static let defaultMinutes = 0.5
   /// From this length in minutes on, a run has time for outages of a minute.
   private static let longMinutes = 4.0
   private static var minutes: Double { DialogueStage.setting("MILLRACE_MINUTES", default: defaultMinutes) }
-  private static let round = 8.0
-  private static let warmUp = 12.0
 
   static func run(_ services: [any ServiceProgram.Type], _ catalogue: Catalogue) throws -> [Figure] {
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
-    guard let service = services.first(where: { $0.nodeMembers(port: 0, for: .voice) != nil }) else {
-      throw MissingPiece(text: "there is no service with a double whose node can hold a voice dialogue")
+    let certificate =
+      DialogueStage.setting("MILLRACE_TLS", default: 0) == 0 ? nil : try SelfSignedCertificate()
+    let stages = services.map { DialogueStage(of: $0, catalogue, certificate) }
+    guard let stage = stages.first(where: { $0.supports(.voice) }) else {
+      let words = certificate == nil ? "" : " over TLS"
+      throw MissingPiece(
+        text: "there is no service with a double whose node can hold a voice dialogue\(words)")
     }
-    let stage = DialogueStage(of: service, catalogue)
-    let video = service.nodeMembers(port: 0, for: .pictures) == nil ? [] : try DialogueVideo.run(stage)
-    return try DialogueLatency.run(stage) + video
-      + DialogueOutages.run(stage, isLong: minutes >= longMinutes) + together(stage)
+    let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", default: defaultCount))
+    let video = stage.supports(.pictures) ? try DialogueVideo.run(stage) : []
+    let figures =
+      try DialogueLatency.run(stage) + video
+      + DialogueOutages.run(stage, isLong: minutes >= longMinutes) + together(stage, count)
+      + DialogueReconnects.run(stage, count: count)
+    guard certificate != nil else { return figures }
+    // Cases of their own: saved figures must not be compared with those in plaintext.
+    return figures.map { figure in
+      var figure = figure
+      figure.name = "TLS, \(figure.name)"
+      return figure
+    }
   }
 
-  private static func together(_ stage: DialogueStage) throws -> [Figure] {
-    let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", default: defaultCount))
+  private static func together(_ stage: DialogueStage, _ count: Int) throws -> [Figure] {
     let length = 60 * minutes
-    let workspace = try Workspace()
-    let path = workspace.file("speech.wav")
-    let speech = (0..<Int(round * 16_000)).map { index in
-      index < 24_000 ? Int16(8_000 * sin(2 * .pi * 300 * Double(index) / 16_000)) : 0
-    }
-    try Sound.write(speech, rate: 16_000, to: path)
-    let double = try DoubleProcess(of: stage.service, scenario, in: workspace)
-    let engine = Engine(catalogue: stage.catalogue)
-    let use =
-      stage.service.nodeMembers(port: 0, for: .compressedVoice) == nil ? NodeUse.voice : .compressedVoice
-    let graph = stage.graph(
-      port: double.port, mic: #"{ "type": "audio.read", "path": "\#(path)", "pace": true, "loop": true }"#,
-      use: use)
-    var runs: [GraphRun] = []
-    for _ in 0..<count {
-      runs.append(try stage.start(graph, on: engine))
-      pause(round / Double(count))
-    }
-    pause(warmUp)
+    let folder = try Workspace()
+    let double = try stage.process(DialogueCrowd.scenario, in: folder)
+    let crowd = try DialogueCrowd(
+      count, stage, port: double.port, on: Engine(catalogue: stage.catalogue), in: folder)
+    pause(DialogueCrowd.warmUp)
     let before = (memory: try residentKilobytes(), work: processorSeconds(), time: seconds())
     pause(length)
     let after = (memory: try residentKilobytes(), work: processorSeconds(), time: seconds())
-    for run in runs { try DialogueStage.stop(run) }
+    try crowd.stop()
     let seen = try double.end()
     func number(_ name: String) -> Double { seen[name]?.double ?? .nan }
     let share = (after.work - before.work) / (after.time - before.time) / Double(count)

@@ -2,6 +2,7 @@ import Glibc
 import MillraceDialog
 import MillraceDoubles
 internal import MillraceJSON
+import MillraceNet
 
 /// The double of a service in a process of its own, so that its cost is not measured: this program, started again with
 /// `double NAME`. Every program built on `MillraceCommand` has that command, even one that only runs `bench`.
@@ -17,40 +18,31 @@ final class DoubleProcess {
   ///   - scenario: its scenario, as JSON.
   ///   - folder: for its files; must exist until `end`.
   ///   - port: the port to listen on; 0: any.
+  ///   - identity: its certificate for TLS; nil: plaintext.
   ///   - program: the program to start.
   init(
     of service: any ServiceProgram.Type, _ scenario: String, in folder: borrowing Workspace, port: Int = 0,
-    program: String = "/proc/self/exe"
+    identity: NetIdentity? = nil, program: String = "/proc/self/exe"
   ) throws {
     let scenarioPath = folder.file("scenario.json")
     let outputPath = folder.file("double.txt")
     reportPath = folder.file("double.json")
     try replaceFile(scenarioPath, with: Array(scenario.utf8))
     try replaceFile(outputPath, with: [])
-    id = try Self.spawn(
-      [
-        "millrace", "double", service.name, "--quiet", "--port", "\(port)", "--scenario", scenarioPath,
-        "--report", reportPath,
-      ], program: program, output: outputPath)
+    var arguments = [
+      "millrace", "double", service.name, "--quiet", "--port", "\(port)", "--scenario", scenarioPath,
+      "--report", reportPath,
+    ]
+    if let identity { arguments += ["--certificate", identity.certificate, "--key", identity.key] }
+    do throws(SpawnProblem) { id = try spawn(program, arguments, output: outputPath) } catch {
+      throw MeasurementProblem("cannot start the double (errno \(error.code))")
+    }
     do { self.port = try Self.port(outputPath, of: id) } catch {
       // A partially initialised class is not deinitialised.
       _ = Glibc.kill(id, SIGKILL)
       _ = waitpid(id, nil, 0)
       throw error
     }
-  }
-
-  private static func spawn(_ arguments: [String], program: String, output: String) throws -> pid_t {
-    var actions = unsafe posix_spawn_file_actions_t()
-    unsafe posix_spawn_file_actions_init(&actions)
-    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-    unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_APPEND, 0)
-    let values = unsafe arguments.map { unsafe strdup($0) } + [nil]
-    defer { for index in unsafe values.indices { unsafe free(values[index]) } }
-    var id = pid_t()
-    let status = unsafe posix_spawn(&id, program, &actions, nil, values, environ)
-    guard status == 0 else { throw MeasurementProblem("cannot start the double (errno \(status))") }
-    return id
   }
 
   /// Seconds; longer than a program takes to start on a busy machine.

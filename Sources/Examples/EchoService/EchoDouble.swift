@@ -9,22 +9,29 @@ final class EchoDouble: RunningDouble {
   typealias Server = DoubleServer<NoMembers, NoMembers>
 
   private let server: Server
-  private let certificate: DoubleCertificate
+  /// Its files are there as long as the object; nil: the double was started with a certificate.
+  private let certificate: DoubleCertificate?
+  private let identity: NetIdentity
 
   init(
     _ scenario: Server.Scenario, _ options: DoubleOptions = DoubleOptions()
   ) async throws(DoubleProblem) {
     let server = Server(scenario, observer: options.observer, watch: options.watch)
     self.server = server
-    certificate = try DoubleCertificate()
-    try await server.listenForStreams(options, identity: certificate.identity) { stream, number in
+    if let given = options.identity {
+      (certificate, identity) = (nil, given)
+    } else {
+      let made = try DoubleCertificate()
+      (certificate, identity) = (made, made.identity)
+    }
+    try await server.listenForStreams(options, identity: identity) { stream, number in
       let connection = EchoConnection(server, stream, number: number)
       return { connection.handle($0) }
     }
   }
 
   static func address(_ port: Int) -> String { "tls://127.0.0.1:\(port)" }
-  var roots: String { certificate.identity.certificate }
+  var roots: String { identity.certificate }
   var port: Int { server.port }
   var address: String { Self.address(port) }
   var settings: [DoubleSetting] {

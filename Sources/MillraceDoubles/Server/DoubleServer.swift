@@ -105,7 +105,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
   /// Starts a byte stream server on this machine. A client is refused, if the scenario says so, in the protocol's own words.
   /// - Parameters:
   ///   - options: how the double was started.
-  ///   - identity: the certificate for TLS, such as that of a `DoubleCertificate`; nil: plaintext.
+  ///   - identity: the certificate for TLS where the options give none, such as that of a `DoubleCertificate`; nil: plaintext then.
   ///   - accept: called on the network thread for each client, with its stream and the number of its connection, from 1; returns the
   ///     receiver of the stream's events.
   /// - Throws: why it cannot listen.
@@ -117,12 +117,13 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     // As for a WebSocket; and a reply may be sent in one burst.
     limits.open = 60_000
     limits.backlog = 64 << 20
+    let identity = options.identity ?? identity
     do throws(NetError) {
       let server = try await ByteStreamServer.listen(
         port: options.port, identity: identity, limits: limits, admission: .loadTest,
         refused: { [self] in log($0) }
       ) { [self] _ in .accept { [self] stream in accept(stream, countConnection()) } }
-      listens(on: server.port) { server.stop() }
+      listens(on: server.port, isSecure: identity != nil) { server.stop() }
     } catch { throw .listening(error) }
   }
 

@@ -53,7 +53,7 @@ struct CaptureChangeTests {
       clock: .realtime)
   }
 
-  @Test("recording goes on with the other device, and positions and times never go back")
+  @Test("recording continues on the other device, and neither positions nor times decrease")
   func continues() throws {
     try device("first", value: 1_000, seconds: 240)
     try device("second", value: -1_000, seconds: 240)
@@ -86,7 +86,7 @@ struct CaptureChangeTests {
     #expect(bench.close() == [])
   }
 
-  @Test("a device that cannot be opened is an event with the cure, and the present one goes on")
+  @Test("a device that cannot be opened is an event with the cure, and the present one continues")
   func refused() throws {
     try device("first", value: 1_000, seconds: 240)
     let bench = try bench()

@@ -122,7 +122,7 @@ struct DeviceChangeTests {
     #expect(
       try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
     #expect(!seen.contains { ["deviceLost", "deviceBack", "error"].contains($0.name) }, "\(seen)")
-    // The reference goes on: it may skip what was late, and never goes back.
+    // The positions of the reference increase; what was late may be skipped.
     let packets = bench.packets("reference")
     #expect(packets.count > 100)
     #expect(
@@ -153,7 +153,7 @@ struct DeviceChangeTests {
     #expect(try sounds("second"))
   }
 
-  @Test("a device that cannot be opened is an event with the cure, and the present one goes on")
+  @Test("a device that cannot be opened is an event with the cure, and the present one continues")
   func refused() throws {
     let bench = try bench()
     var seen: [BenchEvent] = []

@@ -55,12 +55,12 @@ struct VideoRecordPathTests {
     #expect(completed.map { $0.number("samples") } == [48_480, 48_720, 56_400])
     #expect(completed.map { $0.number("seconds") } == [1.01, 1.015, 1.175])
     #expect(completed.map { $0.number("bytes").map { Int($0) } } == paths.map { contents($0).count })
-    let films = try paths.map { try PlayedFilm($0) }
-    #expect(films.map(\.times.count) == [26, 25, 29])
-    #expect(films.map(\.flashes.count) == [1, 2, 1] && films.map(\.clicks.count) == [1, 2, 1])
-    for film in films {
-      #expect(film.events == [])
-      #expect(film.offsets.allSatisfy { abs($0) < 3 }, "\(film.offsets)")
+    let videos = try paths.map { try PlayedFilm($0) }
+    #expect(videos.map(\.times.count) == [26, 25, 29])
+    #expect(videos.map(\.flashes.count) == [1, 2, 1] && videos.map(\.clicks.count) == [1, 2, 1])
+    for video in videos {
+      #expect(video.events == [])
+      #expect(video.offsets.allSatisfy { abs($0) < 3 }, "\(video.offsets)")
     }
   }
 

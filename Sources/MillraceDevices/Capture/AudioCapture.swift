@@ -11,7 +11,7 @@ public import MillraceCore
 /// - The device `null` delivers silence and follows a virtual clock. `file` ends with its file.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one records, and
 ///   replaces it once it records (`deviceChanged`). Its first packet, marked `discontinuity`, is placed by its time behind the last one of the
-///   present device: positions never go back, and less than two packets are missing. A device that cannot be opened changes nothing
+///   present device: positions never decrease, and less than two packets are missing. A device that cannot be opened changes nothing
 ///   (`error`), and neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its
 ///   loss (`deviceBack`). The device `null` runs on the graph's clock and can neither be replaced nor replace another.
 /// - A device that cannot be opened makes the plan fail, with an error that lists the available ones.

@@ -2,7 +2,7 @@ internal import MillraceCore
 
 /// A device that is being opened on a thread of its own while a node runs, because opening blocks for up to three seconds.
 ///
-/// A device that is open when nobody waits for it any more is closed with this object.
+/// A device that was opened and not taken is closed with this object.
 final class DeviceOpening<Device>: Sendable {
   private enum State {
     case opening

@@ -309,7 +309,7 @@ final class MediaEncoder {
     heldFrames = done
   }
 
-  /// True if no frame lies before the end any more.
+  /// True if the audio has reached the end.
   private var isSoundFull: Bool { end != nil && room(1) == 0 }
 
   /// How many of these frames lie before the end.

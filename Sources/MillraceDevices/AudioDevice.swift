@@ -75,6 +75,26 @@ struct DeviceName: Equatable {
       "the device \"\(kind.rawValue)\" has its own clock and cannot follow a virtual clock",
       parameter: "device", cure: "run on the real-time clock, or set \"device\": \"null\"")
   }
+
+  /// Reads the parameter `device` that was set while the graph runs. Only a device with its own clock can take the place of another.
+  static func live(_ text: String, path: String) throws(NodeProblem) -> DeviceName {
+    guard let name = DeviceName(text) else {
+      throw NodeProblem(
+        "unknown device \"\(text)\"", parameter: "device",
+        cure: "use pulse, pulse:NAME, alsa, alsa:NAME or file; \"millrace devices\" lists the names")
+    }
+    guard name.kind != .null else { throw graphClock }
+    guard name.kind != .file || !path.isEmpty else {
+      throw NodeProblem(
+        "the device \"file\" needs a path", parameter: "device", cure: "set \"path\" before the start")
+    }
+    return name
+  }
+
+  /// The problem of a change from or to the device `null`.
+  static let graphClock = NodeProblem(
+    "the device \"null\" runs on the graph's clock: it cannot be replaced, or replace another, while the graph runs",
+    parameter: "device", cure: "start the graph with the other device")
 }
 
 /// Opens devices.
@@ -118,7 +138,7 @@ enum AudioThread {
 }
 
 /// A node's ownership of its device. Releasing it closes the device on another thread, because closing blocks.
-final class DeviceHandle {
+final class DeviceHandle: Sendable {
   private let device: any AudioDevice
 
   init(_ device: any AudioDevice) { self.device = device }

@@ -96,7 +96,10 @@ extension RTMPPush {
     resolution.checkStreamAddress()
     // Room for a library's message.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
-    VideoInputCheck.pictures(.h264, &resolution)
-    VideoInputCheck.sound("RTMP", rates: RecordingFormat.m4a.rates, &resolution)
+    let (pictures, sound) = (resolution.input?.format, resolution.inputs["audio"]?.format)
+    if let problem = VideoInputCheck.pictures(.h264, pictures) { resolution.refuse(problem) }
+    if let problem = VideoInputCheck.sound("RTMP", rates: RecordingFormat.m4a.rates, sound) {
+      resolution.refuse(problem)
+    }
   }
 }

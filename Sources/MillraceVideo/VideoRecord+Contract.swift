@@ -6,18 +6,21 @@ extension VideoRecord {
     "video.record", "records pictures and audio to a video file: MP4, Matroska or WebM",
     text: """
       H.264 or VP8, with AAC or Opus. Pictures keep their timestamps, and audio stays in sync: gaps in it become silence. The file is \
-      playable at any time up to the last second or two, even if the process is killed.
+      playable at any time up to the last second or two, even if the process is killed. Recordings can be begun and ended at will while \
+      the graph runs: set `path`.
       """,
     inputs: [
-      PortContract("in", .video(), text: "pictures to record"),
+      PortContract("in", .video(), text: "pictures to record", holds: 1),
       PortContract(
         "audio", .pcm(rates: .range(AudioLimits.rates), channels: .range(1...2), samples: [.s16, .f32]),
         text: "audio to record", required: false, holds: 1),
     ],
     parameters: [
       ParameterContract(
-        "path", .path, required: true,
-        text: "the file to write, in an existing folder; an existing file is replaced"),
+        "path", .path, required: true, live: true,
+        text: """
+          the file to write, in an existing folder; an existing file is replaced; empty: nothing is recorded until a path is set
+          """),
       ParameterContract(
         "format", .choice(VideoFileFormat.allCases.map(\.rawValue)),
         text: "container format; default: from the extension .mp4, .mkv or .webm"),
@@ -50,12 +53,21 @@ extension VideoRecord {
       EventContract("progress", text: "progress: total `seconds`, `pictures` and `bytes`"),
       EventContract(
         "completed",
-        text: "the file is complete: `seconds`, `pictures`, `bytes`, `reason` is duration, ended or stopped"),
+        text: """
+          the file is complete: `seconds`, `pictures`, `samples` per channel if it has audio, `bytes`, `reason` duration, ended, \
+          stopped or replaced (by another path), `path`
+          """),
       EventContract("cancelled", text: "the file was removed"),
       .videoLate, .soundMoved,
       EventContract(
         "refused", text: "a write failed, which ends the recording: the first `seconds` are playable"
       ),
+      EventContract(
+        "error",
+        text: """
+          a `path` set while the graph runs cannot be recorded to, and everything continues as before: `text` says why and what to do, \
+          `path`
+          """),
     ],
     lane: .bulk, budget: 100_000,
     examples: [
@@ -65,34 +77,31 @@ extension VideoRecord {
     resolve: resolve)
 
   enum Event: Int {
-    case began, progress, completed, cancelled, late, moved, refused
+    case began, progress, completed, cancelled, late, moved, refused, error
   }
+
+  /// Most bytes of an event: room for a long path, twice.
+  private static let eventBytes = 2_048
 
   private static func resolve(_ resolution: inout Resolution) {
-    let values = resolution.parameters
-    do throws(NodeProblem) { try RecordingPath.check(values.string("path"), medium: "pictures") } catch {
-      resolution.refuse("path", error.text, cure: error.cure)
+    let (values, path) = (resolution.parameters, resolution.parameters.string("path"))
+    if !path.isEmpty {
+      do throws(NodeProblem) { try RecordingPath.check(path, medium: "pictures") } catch {
+        resolution.refuse("path", error.text, cure: error.cure)
+      }
     }
-    // Room for a long path.
-    resolution.outputs[NodeContract.eventsPort] = OutputShape(.event, packetDuration: nil, packetBytes: 1_024)
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: eventBytes)
     guard let format = VideoFileFormat(values) else {
-      return resolution.refuse(
-        "path", "\"\(values.string("path"))\" has no known video extension",
-        cure: "use .mp4, .mkv or .webm, or set \"format\"")
+      // Without a path the format is not known yet.
+      if !path.isEmpty { resolution.refuse(VideoRecordCheck.unknownExtension(path)) }
+      return
     }
-    let coding = Self.coding(values, format)
-    if !format.codings.contains(coding) {
-      resolution.refuse(
-        "video", "\(format.name) does not support \(coding.name)",
-        cure: "record as mkv, or set \"video\" to \"\(coding.other.rawValue)\"")
-    }
-    VideoInputCheck.pictures(coding, &resolution)
-    VideoInputCheck.sound(
-      "\(format.name) with \(format.sound.soundName)", rates: format.sound.rates, &resolution)
-  }
-
-  static func coding(_ values: ParameterValues, _ format: VideoFileFormat) -> PictureCoding {
-    values.has("video") ? PictureCoding(rawValue: values.string("video")) ?? .h264 : format.codings[0]
+    let coding = values.has("video") ? PictureCoding(rawValue: values.string("video")) : nil
+    let problems = VideoRecordCheck.problems(
+      format, coding ?? format.codings[0], pictures: resolution.input?.format,
+      sound: resolution.inputs["audio"]?.format)
+    for problem in problems { resolution.refuse(problem) }
   }
 }
 

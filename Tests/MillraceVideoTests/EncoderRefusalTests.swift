@@ -138,7 +138,7 @@ private struct EndingRecord: ~Copyable, Node {
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if ports.now >= .milliseconds(3_000) {
-      avcodec_send_frame(endsSound ? node.encoder.sound?.codec : node.encoder.pictures.codec, nil)
+      avcodec_send_frame(endsSound ? node.encoder?.sound?.codec : node.encoder?.pictures.codec, nil)
     }
     return try node.process(&ports)
   }

@@ -475,7 +475,7 @@ private struct CountingRecord: ~Copyable, Node {
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     let outcome = try node.process(&ports)
-    let count = node.encoder.sound?.frames ?? 0
+    let count = node.encoder?.sound?.frames ?? 0
     Self.noted.withLock { $0[path, default: []].append(count) }
     return outcome
   }

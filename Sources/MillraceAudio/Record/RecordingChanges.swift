@@ -27,6 +27,12 @@ struct RecordingChanges {
   /// Where the next change applies; nil if none waits.
   var next: Int64? { waiting.first?.position }
 
+  /// The next change's path; nil if none waits.
+  package var path: String? { waiting.first?.path }
+
+  /// Number of waiting changes.
+  package var count: Int { waiting.count }
+
   /// When the next change applies at the latest.
   var deadline: Nanoseconds? { waiting.first?.deadline }
 

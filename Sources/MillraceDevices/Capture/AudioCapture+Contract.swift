@@ -11,8 +11,11 @@ extension AudioCapture {
     outputs: [PortContract("out", AudioLimits.pcm, text: "the recorded audio")],
     parameters: [
       ParameterContract(
-        "device", .string, default: "pulse",
-        text: "the device to record from: pulse, pulse:NAME, alsa, alsa:NAME, file, null"),
+        "device", .string, default: "pulse", live: true,
+        text: """
+          the device to record from: pulse, pulse:NAME, alsa, alsa:NAME, file, or null (silence on the graph's clock, which cannot be \
+          changed while the graph runs)
+          """),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
     ] + ParameterContract.optionalFormat + [
       ParameterContract(
@@ -33,6 +36,13 @@ extension AudioCapture {
         "deviceClock",
         text: "every ten seconds: `ppm` the device runs faster than nominal, measured on this machine's clock"
       ),
+      EventContract("deviceChanged", text: "a `device` set while the graph runs records now"),
+      EventContract(
+        "error",
+        text: """
+          a `device` set while the graph runs cannot be recorded from, and everything continues as before: `text` says why and what to \
+          do, `device`
+          """),
     ],
     lane: .external, budget: 100, drive: .itself,
     examples: [
@@ -42,8 +52,13 @@ extension AudioCapture {
     ],
     resolve: resolve)
 
+  /// Most bytes of an event: room for an error that lists the available devices.
+  private static let eventBytes = 2_048
+
   private static func resolve(_ resolution: inout Resolution) {
     guard DeviceName.resolved(&resolution) != nil else { return }
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: eventBytes)
     let values = resolution.parameters
     let (rate, channels, sample) = resolution.sourceFormat()
     let frames = AudioLimits.frames(milliseconds: values.number("frame"), rate: rate)

@@ -9,20 +9,39 @@ public import MillraceCore
 /// - Lost audio leaves a gap: positions jump, and the packet is marked `discontinuity`. Audio is lost when the graph does not keep up
 ///   (event `overrun`) and while a device is gone (`deviceLost`, `deviceBack`).
 /// - The device `null` delivers silence and follows a virtual clock. `file` ends with its file.
+/// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one records, and
+///   replaces it once it records (`deviceChanged`). Its first packet, marked `discontinuity`, is placed by its time behind the last one of the
+///   present device: positions never decrease, and less than two packets are missing. A device that cannot be opened changes nothing
+///   (`error`), and neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its
+///   loss (`deviceBack`). The device `null` runs on the graph's clock and can neither be replaced nor replace another.
 /// - A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - Latency: `frame`, plus up to `interval`.
 public struct AudioCapture: ~Copyable, Node {
-  private enum Event: Int {
-    case deviceLost, deviceBack, overrun, deviceClock
+  enum Event: Int {
+    case deviceLost, deviceBack, overrun, deviceClock, deviceChanged, error
   }
+
+  private static let deviceParameter = contract.parameterIndex("device")
 
   /// Interval between `deviceClock` events, in nanoseconds.
   static let clockInterval: Nanoseconds = 10_000_000_000
 
-  /// nil for the device `null`.
-  private let line: CaptureLine?
-  private let device: DeviceHandle?
-  private let rate: Int
+  /// The device and its line; nil for the device `null`.
+  var open: OpenCapture?
+  /// Opens the device that takes this one's place.
+  let opener: CaptureOpener
+  /// The name of the device, and the one that is being opened to replace it.
+  var device: String
+  var opening: DeviceOpening<OpenCapture?>?
+  /// The device that was set last while another one was being opened.
+  var wish: String?
+  /// True until the first block of another device was emitted.
+  var hasMoved = false
+  /// The position behind the last packet, and its time on CLOCK_MONOTONIC; nil before the first.
+  var end: (position: Int64, time: Nanoseconds)?
+  /// When the device disappeared; nil while it is there.
+  var lostAt: Nanoseconds?
+  let rate: Int
   private let frames: Int
   private let frameBytes: Int
   /// Nanoseconds per frame of the device `null`.
@@ -31,63 +50,70 @@ public struct AudioCapture: ~Copyable, Node {
   private var offset: Nanoseconds?
   private var start: Nanoseconds?
   /// The line's position of the first frame emitted.
-  private var origin: Int64?
+  var origin: Int64?
   private var position: Int64 = 0
   private var nextClock: Nanoseconds = AudioCapture.clockInterval
   private var losses = 0
   private var overruns = 0
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    try self.init(setup) { (settings, line, shape) throws(NodeProblem) in
+      try AudioDevices.open(settings, for: line, shape)
+    }
+  }
+
+  /// As above; tests script the devices.
+  init(_ setup: borrowing NodeSetup, start: @escaping CaptureOpener.Start) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, case .pcm(let rate, let channels, let sample) = shape.format,
       let frames = shape.frames, let name = DeviceName(setup.parameters.string("device"))
     else { throw NodeProblem("\"\(setup.name)\" produces audio only") }
-    let skew = setup.parameters.number("skew")
-    let opened = try Self.open(
-      name, setup, CaptureFormat(rate: rate, channels: channels, sample: sample), frames: frames)
+    let values = setup.parameters
+    try name.checkClock(setup.isVirtual)
+    let skew = values.number("skew")
+    let opener = CaptureOpener(
+      shape: CaptureFormat(rate: rate, channels: channels, sample: sample), frames: frames,
+      path: values.has("path") ? values.string("path") : "",
+      interval: Nanoseconds(values.number("interval") * 1e6), skew: skew, waker: setup.waker, start: start)
+    open = try opener.open(name)
     // Nothing below may throw.
-    line = opened?.line
-    device = opened?.device
+    self.opener = opener
+    device = values.string("device")
     self.rate = rate
     self.frames = frames
     frameBytes = channels * sample.byteCount
     period = 1e9 / (Double(rate) * (1 + skew * 1e-6))
   }
 
-  private static func open(
-    _ name: DeviceName, _ setup: borrowing NodeSetup, _ shape: CaptureFormat, frames: Int
-  ) throws(NodeProblem) -> (line: CaptureLine, device: DeviceHandle)? {
-    try name.checkClock(setup.isVirtual)
-    guard name.kind != .null else { return nil }
-    let values = setup.parameters
-    let line = CaptureLine(
-      rate: shape.rate, frames: frames, frameBytes: shape.channels * shape.sample.byteCount,
-      waker: setup.waker)
-    let settings = DeviceSettings(
-      name: name, path: values.has("path") ? values.string("path") : "",
-      interval: Nanoseconds(values.number("interval") * 1e6), skew: values.number("skew"))
-    return (line, DeviceHandle(try AudioDevices.open(settings, for: line, shape)))
-  }
-
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    guard let line else { return try makeSilence(&ports) }
-    let offset = begin(line, &ports)
+    guard let first = open?.line else { return try makeSilence(&ports) }
+    let offset = begin(first, &ports)
+    changeDevice(&ports)
+    let line = open?.line ?? first
     postDeviceEvents(line, &ports)
-    guard let block = line.front else { return line.isOver ? .ended : .done }
+    join(line)
+    guard let block = line.front else { return line.isOver && opening == nil ? .ended : .done }
     var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe line.bytes
     unsafe target.withUnsafeMutableBytes {
       unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: source, count: frames * frameBytes))
     }
-    let first = origin ?? block.position
-    if block.isDiscontinuous && origin != nil { packet.flags.insert(.discontinuity) }
-    origin = first
-    packet.position = block.position &- first
+    let start = origin ?? block.position
+    if (block.isDiscontinuous || hasMoved) && origin != nil { packet.flags.insert(.discontinuity) }
+    origin = start
+    hasMoved = false
+    packet.position = block.position &- start
+    end = (packet.position &+ Int64(frames), block.time &+ .samples(Int64(frames), rate: rate))
     packet.timestamp = block.time &- offset
     packet.duration = frames
     line.drop()
     ports.emit(packet)
     return line.front != nil || line.isOver ? .again : .done
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .set(Self.deviceParameter, .string(let name)) = message else { return }
+    setDevice(name, &ports)
   }
 
   /// Discards what was recorded before the graph started: keeping it would delay the stream forever.
@@ -127,15 +153,21 @@ public struct AudioCapture: ~Copyable, Node {
 
   // MARK: Events
 
-  private mutating func postDeviceEvents(_ line: CaptureLine, _ ports: inout Ports) {
+  /// Posts that a device records again after so many nanoseconds.
+  mutating func postBack(_ away: Nanoseconds, _ ports: inout Ports) {
+    lostAt = nil
+    ports.post(Event.deviceBack.rawValue) { $0.field("ms", Double(away) / 1e6, decimals: 1) }
+  }
+
+  mutating func postDeviceEvents(_ line: CaptureLine, _ ports: inout Ports) {
     while let news = line.nextEvent() {
       switch news {
       case .lost:
         losses += 1
+        lostAt = ports.now
         let count = losses
         ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
-      case .back(let away):
-        ports.post(Event.deviceBack.rawValue) { $0.field("ms", Double(away) / 1e6, decimals: 1) }
+      case .back(let away): postBack(away, &ports)
       }
     }
     let lost = line.takeOverrun()

@@ -17,9 +17,11 @@ extension AudioPlay {
     ],
     parameters: [
       ParameterContract(
-        "device", .string, default: "null",
-        text:
-          "the device to play to: pulse, pulse:NAME, alsa, alsa:NAME, file, or null (silent, on the graph's clock)"
+        "device", .string, default: "null", live: true,
+        text: """
+          the device to play to: pulse, pulse:NAME, alsa, alsa:NAME, file, or null (silent, on the graph's clock, which cannot be changed \
+          while the graph runs)
+          """
       ),
       ParameterContract("path", .path, text: "the WAV file of the device `file`"),
       ParameterContract(
@@ -82,6 +84,13 @@ extension AudioPlay {
           every ten seconds: `ppm` the device runs faster than nominal, measured on this machine's clock, `drift` in ppm of the audio \
           against the device, `age` in ms of the audio when it is queued
           """),
+      EventContract("deviceChanged", text: "a `device` set while the graph runs plays now"),
+      EventContract(
+        "error",
+        text: """
+          a `device` set while the graph runs cannot be played to, and everything continues as before: `text` says why and what to do, \
+          `device`
+          """),
     ],
     budget: 300, drive: .itself, asynchronousPaths: [AsynchronousPath(from: "in", to: "reference")],
     playsReplies: true,
@@ -91,8 +100,13 @@ extension AudioPlay {
     ],
     resolve: resolve)
 
+  /// Most bytes of an event: room for an error that lists the available devices.
+  private static let eventBytes = 2_048
+
   private static func resolve(_ resolution: inout Resolution) {
     guard DeviceName.resolved(&resolution) != nil else { return }
+    resolution.outputs[NodeContract.eventsPort] = OutputShape(
+      .event, packetDuration: nil, packetBytes: eventBytes)
     let values = resolution.parameters
     resolution.pacing = .live
     resolution.latency = nanoseconds(values, "latency") + nanoseconds(values, "prebuffer")

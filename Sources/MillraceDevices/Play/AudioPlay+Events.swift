@@ -67,14 +67,20 @@ extension AudioPlay {
       switch event {
       case .lost:
         losses += 1
+        lostAt = ports.now
         let count = losses
         ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
-      case .back(let away):
-        ports.post(Event.deviceBack.rawValue) { $0.field("ms", Double(away) / 1e6, decimals: 1) }
+      case .back(let away): postBack(away, &ports)
       }
     }
     let missed = line.takeMissed()
     if missed > 0 { postLate(missed, &ports) }
+  }
+
+  /// Posts that a device plays again after so many nanoseconds.
+  mutating func postBack(_ away: Nanoseconds, _ ports: inout Ports) {
+    lostAt = nil
+    ports.post(Event.deviceBack.rawValue) { $0.field("ms", Double(away) / 1e6, decimals: 1) }
   }
 
   mutating func postClock(_ ports: inout Ports) {

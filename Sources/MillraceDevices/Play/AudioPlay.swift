@@ -14,6 +14,11 @@ internal import MillraceDSP
 ///   audio (not part of a reply, and not ahead of its time) is resampled by up to 0.1 % so that its age stays constant despite clock drift.
 ///   Live audio that is more than 60 ms too old, or that queued up before the start or during an underrun, is skipped. Nothing of a reply
 ///   is ever skipped.
+/// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one plays, and
+///   replaces it once it runs (`deviceChanged`). It continues with the next sample; what the present one had queued, `latency` at most, counts
+///   as heard, as with a device that disappears. One that cannot be opened changes nothing (`error`), and neither does the name of the
+///   present device. A device that has disappeared can be replaced as well, which ends its loss (`deviceBack`). The device `null` runs on the
+///   graph's clock and can neither be replaced nor replace another.
 /// - A device that disappears is reopened when it returns (`deviceLost`, `deviceBack`); meanwhile audio waits in its link, as with any slow
 ///   reader. A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - **Interruption.** A cancelled reply fades out within `fade` ms, and the event `interrupted` reports exactly how many of its samples were
@@ -31,8 +36,10 @@ public struct AudioPlay: ~Copyable, Node {
   enum Event: Int {
     case replyAudible, replyFinished, interrupted, ducked, resumed, underrun, late, jump, deviceLost,
       deviceBack
-    case deviceClock
+    case deviceClock, deviceChanged, error
   }
+
+  private static let device = contract.parameterIndex("device")
 
   static func nanoseconds(_ values: ParameterValues, _ name: String) -> Nanoseconds {
     Nanoseconds((values.number(name) * 1e6).rounded())
@@ -68,6 +75,13 @@ public struct AudioPlay: ~Copyable, Node {
 
   /// The path to a device with its own clock; nil if the graph's clock is the device's.
   let route: DeviceRoute?
+  /// The name of the device, and the one that is being opened to replace it.
+  var device: String
+  var opening: DeviceOpening<OpenPlayback?>?
+  /// The device that was set last while another one was being opened.
+  var wish: String?
+  /// When the device disappeared; nil while it is there.
+  var lostAt: Nanoseconds?
   var intake = ArrivalQueue()
   var schedule: PlayoutSchedule
   /// Frames to skip at the start of the next packets.
@@ -84,6 +98,13 @@ public struct AudioPlay: ~Copyable, Node {
   static let clockInterval: Nanoseconds = 10_000_000_000
 
   public init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    try self.init(setup) { (settings, line) throws(NodeProblem) in
+      try AudioDevices.open(settings, for: line)
+    }
+  }
+
+  /// As above; tests script the devices.
+  init(_ setup: borrowing NodeSetup, start: @escaping PlaybackOpener.Start) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = setup.inputFormat() else {
       throw NodeProblem("\"\(setup.name)\" takes audio only")
     }
@@ -93,12 +114,14 @@ public struct AudioPlay: ~Copyable, Node {
     // Not AudioLimits.frames, which is at least 1: `latency` may be 0.
     let ahead = Int((values.number("latency") * Double(rate) / 1_000).rounded()) + 4 * period
     route = try DeviceRoute(
-      setup, rate: rate, channels: channels, period: period, longest: max(period, fade), ahead: ahead)
+      setup, rate: rate, channels: channels, period: period, longest: max(period, fade), ahead: ahead,
+      start: start)
     // Nothing below may throw.
     self.rate = rate
     self.channels = channels
     self.sample = sample
     self.period = period
+    device = values.string("device")
     latency = Self.nanoseconds(values, "latency")
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))
@@ -165,6 +188,7 @@ public struct AudioPlay: ~Copyable, Node {
     case .resume:
       playout.duck(false)
       post(.resumed, playout.account, &ports)
+    case .set(Self.device, .string(let name)): setDevice(name, &ports)
     case .set: break
     case .text: break
     }

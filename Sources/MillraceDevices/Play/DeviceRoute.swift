@@ -9,10 +9,10 @@ internal import MillraceCore
 /// node's worker, without heap or locks.
 @safe
 final class DeviceRoute {
-  /// nil for the device `null` with a skewed clock, which needs only that clock.
-  let line: PlaybackLine?
-  /// Owned but never called: releasing it closes the device.
-  private let device: DeviceHandle?
+  /// The device and its line; nil for the device `null` with a skewed clock, which needs only that clock.
+  private var open: OpenPlayback?
+  /// Opens the device that takes this one's place.
+  let opener: PlaybackOpener
   private let rate: Int
   private let channels: Int
   /// How much faster than nominal the clock of `null` runs, in parts per million.
@@ -42,9 +42,11 @@ final class DeviceRoute {
   ///   - period: in frames.
   ///   - longest: most frames of a block.
   ///   - ahead: how far ahead of the device's clock audio is queued, in frames.
+  ///   - start: starts a device for a line.
   /// - Throws: what is wrong with the name, the device or the machine, and the cure.
   init?(
-    _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int, longest: Int, ahead: Int
+    _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int, longest: Int, ahead: Int,
+    start: @escaping PlaybackOpener.Start
   ) throws(NodeProblem) {
     let values = setup.parameters
     guard let name = DeviceName(values.string("device")) else {
@@ -64,10 +66,11 @@ final class DeviceRoute {
     } else {
       resampler = nil
     }
-    let opened = try Self.open(
-      name, setup, ahead: ahead, rate: rate, channels: channels, longest: longest)
-    line = opened?.line
-    device = opened?.device
+    opener = PlaybackOpener(
+      rate: rate, channels: channels, longest: longest, ahead: ahead,
+      path: values.has("path") ? values.string("path") : "",
+      interval: Nanoseconds(values.number("interval") * 1e6), skew: skew, waker: setup.waker, start: start)
+    open = try opener.open(name)
     // Nothing below may throw: a failed initializer would leak this memory.
     // The drift controller makes a period consume at most 0.1 % more than it produces; there is room for twice that. The resampler
     // needs its latency in advance.
@@ -80,27 +83,11 @@ final class DeviceRoute {
     unsafe stagedShorts.initialize(repeating: 0, count: stageFrames * channels)
   }
 
-  /// The line and the device behind it; nil for `null`, which has neither.
-  private static func open(
-    _ name: DeviceName, _ setup: borrowing NodeSetup, ahead: Int, rate: Int, channels: Int, longest: Int
-  ) throws(NodeProblem) -> (line: PlaybackLine, device: DeviceHandle)? {
-    guard name.kind != .null else { return nil }
-    var wakePipe: WakePipe?
-    if name.kind == .pulse {
-      wakePipe = WakePipe()
-      if wakePipe == nil {
-        throw NodeProblem(
-          "too many open files in this process", cure: "raise the limit of open files (ulimit -n)")
-      }
-    }
-    let line = PlaybackLine(
-      rate: rate, channels: channels, frames: longest, ahead: ahead, wakePipe: wakePipe, waker: setup.waker)
-    let values = setup.parameters
-    let settings = DeviceSettings(
-      name: name, path: values.has("path") ? values.string("path") : "",
-      interval: Nanoseconds(values.number("interval") * 1e6), skew: values.number("skew"))
-    return (line, DeviceHandle(try AudioDevices.open(settings, for: line)))
-  }
+  /// nil for the device `null` with a skewed clock.
+  var line: PlaybackLine? { open?.line }
+
+  /// Moves to another device and closes this one in the background. What is inside the resampler goes to the new one.
+  func replace(by other: OpenPlayback) { open = other }
 
   deinit {
     unsafe output.deallocate()

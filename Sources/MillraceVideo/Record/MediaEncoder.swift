@@ -8,6 +8,8 @@ internal import MillraceCore
 /// Pictures keep their packets' times; audio is placed by `SoundTimeline`. Linked audio that does not arrive within the patience becomes
 /// silence, and pictures that have not started by then start with a black one. While audio continues without pictures, the last picture is
 /// repeated every second, so that a viewer who joins, or the file of a killed process, has one. Blocks; bulk lane; not thread-safe.
+///
+/// A recording can end at a time at which another begins: each gets the pictures and samples on its side of it.
 @safe
 final class MediaEncoder {
   /// A node's settings.
@@ -21,6 +23,15 @@ final class MediaEncoder {
     var cure: String
   }
 
+  /// Where a recording begins that does not begin with the first packet.
+  struct Beginning {
+    var time: Nanoseconds
+    /// True if a recording ends there: of each track, this one receives nothing before it has taken over what that one did not record.
+    var follows: Bool
+    /// True if what is due before and arrives afterwards is too late; false if it was not to be recorded.
+    var countsEarlier: Bool
+  }
+
   let pictures: PictureEncoder
   let sound: AudioEncoder?
   let soundFormat: Format?
@@ -28,13 +39,22 @@ final class MediaEncoder {
   private(set) var pictureCount = 0
   /// Since the last call: pictures that were late or incomplete, and late frames of audio.
   private var drops = (pictures: 0, frames: 0)
-  /// Anything due at this time or later is ignored; nil: no limit.
-  var end: Nanoseconds?
+  /// Anything due at this time or later is not recorded; nil: no limit.
+  private(set) var end: Nanoseconds?
+  /// The end of what was received, recorded or not; nil before anything arrived.
+  private(set) var received: Nanoseconds?
 
   private var tracks: TrackInterleaver
   private var places: SoundTimeline
   private let source: (pixel: PixelType, width: Int, height: Int)
+  private let beginning: Beginning?
+  /// The tracks that receive, by their numbers.
+  private var isOpen: [Bool]
+  /// A picture that is due after the end.
+  private var heldPicture: Packet?
+  /// Audio that waits for the silence before it, or lies after the end, and how many of its frames were recorded.
   private var held: Packet?
+  private var heldFrames = 0
   /// True if more silence has to be inserted than one call may insert.
   private var hasMoreSilence = false
   private var refusal = LibraryMessage()
@@ -49,7 +69,9 @@ final class MediaEncoder {
   private static let silencePiece = Nanoseconds.milliseconds(5_000)
 
   /// Opens the encoders for a node's first two inputs: pictures, and audio if the second is linked.
-  init(_ settings: Settings, _ inputs: [NodeSetup.Port]) throws(NodeProblem) {
+  init(
+    _ settings: Settings, _ inputs: [NodeSetup.Port], from beginning: Beginning? = nil
+  ) throws(NodeProblem) {
     guard case .video(let width, let height, let pixel, let rate)? = inputs.first?.shape?.format else {
       throw NodeProblem("the input must be video")
     }
@@ -66,7 +88,10 @@ final class MediaEncoder {
     } else {
       sound = nil
     }
-    places = SoundTimeline(rate: shape?.format.rate ?? 1)
+    places = SoundTimeline(
+      rate: shape?.format.rate ?? 1, from: beginning?.time, countsEarlier: beginning?.countsEarlier ?? true)
+    self.beginning = beginning
+    isOpen = MediaTrack.allCases.map { _ in beginning?.follows != true }
     unsafe samples = .allocate(capacity: (shape?.frames ?? 0) * (shape?.format.channels ?? 0))
     unsafe samples.initialize(repeating: 0)
     tracks = TrackInterleaver(sound: sound != nil, patience: settings.patience)
@@ -89,11 +114,26 @@ final class MediaEncoder {
     return max(heard, shown ?? heard)
   }
 
+  /// The time up to which something was recorded: the last picture, or the end of the audio if that is later.
+  var reached: Nanoseconds? {
+    guard let heard = places.front else { return tracks.front(.pictures) ?? beginning?.time }
+    return max(heard, tracks.front(.pictures) ?? heard)
+  }
+
+  /// Frames of audio, with the silence between them.
+  var soundFrames: Int64 { places.written }
+
   /// The time that corresponds to 0 in the stream: when the first packet is due, including the encoder's delay.
   var origin: Nanoseconds? { tracks.origin }
 
   /// True if no more input is accepted.
   var isComplete: Bool { !tracks.isRunning(.pictures) && !tracks.isRunning(.sound) }
+
+  /// When no track that is still waited for has delivered anything new for the patience, if nothing arrives until then.
+  var stalled: Nanoseconds { tracks.stalled }
+
+  /// Ends the recording at a time, unless it ends earlier.
+  func end(at time: Nanoseconds) { end = min(end ?? .max, time) }
 
   /// Takes and resets the drop counts.
   func takeDropped() -> (pictures: Int, frames: Int) {
@@ -117,10 +157,38 @@ final class MediaEncoder {
   /// Encodes waiting input: all audio, and one picture.
   func take(_ ports: inout Ports) throws(NodeFault) {
     try keepingWords { () throws(NodeFault) in
-      if sound != nil, tracks.isRunning(.sound) { try takeSound(&ports) }
-      if tracks.isRunning(.pictures) { try takePicture(&ports) }
+      if sound != nil, isOpen(.sound), tracks.isRunning(.sound) { try takeSound(&ports) }
+      if isOpen(.pictures), tracks.isRunning(.pictures) { try takePicture(&ports) }
     }
   }
+
+  /// Encodes what waits of the tracks that have ended in the recording before this one.
+  func take(_ ports: inout Ports, after other: MediaEncoder) throws(NodeFault) {
+    for track in MediaTrack.allCases where !other.tracks.isRunning(track) { takeOver(track, from: other) }
+    try take(&ports)
+  }
+
+  /// Takes over what the recording before this one has received and not recorded, which is complete.
+  func takeOver(from other: MediaEncoder) {
+    for track in MediaTrack.allCases { takeOver(track, from: other) }
+  }
+
+  private func takeOver(_ track: MediaTrack, from other: MediaEncoder) {
+    guard !isOpen(track), let beginning else { return }
+    isOpen[track.rawValue] = true
+    switch track {
+    case .pictures: heldPicture = other.heldPicture.take()
+    case .sound:
+      held = other.held.take()
+      heldFrames = other.heldFrames
+      places = other.places.continued(at: beginning.time, countsEarlier: beginning.countsEarlier)
+    }
+  }
+
+  private func isOpen(_ track: MediaTrack) -> Bool { isOpen[track.rawValue] }
+
+  /// Records up to which time packets were received.
+  private func note(received time: Nanoseconds) { received = max(received ?? .min, time) }
 
   /// Keeps the library's message if a call fails.
   private func keepingWords(_ body: () throws(NodeFault) -> Void) throws(NodeFault) {
@@ -132,13 +200,26 @@ final class MediaEncoder {
   }
 
   private func takePicture(_ ports: inout Ports) throws(NodeFault) {
-    guard tracks.hasRoom(.pictures, ahead: Self.maximumLead), let packet = ports.next(0) else {
-      if ports.isOver(0) { tracks.end(.pictures) }
+    guard tracks.hasRoom(.pictures, ahead: Self.maximumLead), let packet = heldPicture.take() ?? ports.next(0)
+    else {
+      if heldPicture == nil, ports.isOver(0) { tracks.end(.pictures) }
       return
     }
     tracks.noteArrival(.pictures, at: ports.now)
     let time = packet.timestamp
-    if let end, time >= end { return tracks.end(.pictures) }
+    note(received: time)
+    if let end, time >= end {
+      heldPicture = consume packet
+      return tracks.end(.pictures)
+    }
+    if let beginning, time < beginning.time {
+      if beginning.countsEarlier { drops.pictures += 1 }
+      return
+    }
+    try encodePicture(packet, at: time)
+  }
+
+  private func encodePicture(_ packet: borrowing Packet, at time: Nanoseconds) throws(NodeFault) {
     let bytes = packet.samples(of: UInt8.self)
     // The first picture may precede audio that has started, but not packets that were sent.
     let isLate = tracks.origin.map { time < $0 } ?? false
@@ -165,38 +246,71 @@ final class MediaEncoder {
         return
       }
       tracks.noteArrival(.sound, at: ports.now)
-      guard try write(packet, &ports) else { return }
-      if let end, let front = places.front, front >= end { return tracks.end(.sound) }
+      switch try write(packet, &ports) {
+      case .all: if isSoundFull { return tracks.end(.sound) }
+      case .waits: return
+      case .isBeyond: return tracks.end(.sound)
+      }
     }
   }
 
-  /// Writes a packet at its position; false if more silence precedes it than one call writes.
-  private func write(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard case .pcm(let rate, let channels, let sample)? = soundFormat else { return true }
+  /// What became of a packet of audio.
+  private enum Written {
+    /// It was recorded, as far as it was not late.
+    case all
+    /// It is held until the silence before it is written.
+    case waits
+    /// Its rest is due after the end, and held.
+    case isBeyond
+  }
+
+  /// Writes a packet at its position.
+  private func write(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) -> Written {
+    guard case .pcm(let rate, let channels, let sample)? = soundFormat else { return .all }
     let frames = Int(packet.byteCount) / (channels * sample.byteCount)
+    let done = heldFrames
+    heldFrames = 0
     // Lost audio becomes silence: the next packet's position shows how much.
-    guard frames > 0 else { return true }
+    guard frames > done else { return .all }
+    let time = packet.timestamp &+ .samples(Int64(done), rate: rate)
+    note(received: time &+ .samples(Int64(frames - done), rate: rate))
+    if places.start == nil, let end, time >= end {
+      hold(packet, done)
+      return .isBeyond
+    }
     let place = places.place(
-      frames: frames, position: packet.position, time: packet.timestamp,
-      isNew: packet.flags.contains(.discontinuity))
+      frames: frames - done, position: packet.position &+ Int64(done), time: time,
+      isNew: done == 0 && packet.flags.contains(.discontinuity))
     let silence = min(place.silence, Self.silencePiece / 1_000_000_000 * Int64(rate), room(.max))
     if silence > 0 {
       try writeSilence(silence)
       places.note(silence)
     }
-    if silence < place.silence, room(1) > 0 {
-      held = consume packet
+    guard silence == place.silence else {
+      hold(packet, done)
+      guard !isSoundFull else { return .isBeyond }
       ports.wake(at: ports.now)
-      return false
+      return .waits
     }
     drops.frames += place.cut
     let count = Int(room(Int64(place.count)))
-    guard count > 0 else { return true }
     let first = frames - place.count
-    try write(packet, sample, channels, first..<first + count)
-    places.note(Int64(count))
-    return true
+    if count > 0 {
+      try write(packet, sample, channels, first..<first + count)
+      places.note(Int64(count))
+    }
+    guard count < place.count else { return .all }
+    hold(packet, first + count)
+    return .isBeyond
   }
+
+  private func hold(_ packet: consuming Packet, _ done: Int) {
+    held = consume packet
+    heldFrames = done
+  }
+
+  /// True if the audio has reached the end.
+  private var isSoundFull: Bool { end != nil && room(1) == 0 }
 
   /// How many of these frames lie before the end.
   private func room(_ count: Int64) -> Int64 {
@@ -279,7 +393,7 @@ final class MediaEncoder {
     let piece = min(target, (places.front ?? begin) + Self.silencePiece)
     hasMoreSilence = piece < target
     try writeSilence(places.fill(to: piece))
-    if let end, let front = places.front, front >= end { tracks.end(.sound) }
+    if isSoundFull { tracks.end(.sound) }
   }
 
   /// Flushes the encoders and passes on the rest.

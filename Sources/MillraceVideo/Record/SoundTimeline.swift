@@ -11,7 +11,7 @@ struct SoundTimeline {
   struct Place: Equatable {
     /// Frames of silence before it.
     var silence: Int64 = 0
-    /// Frames of it that are too late.
+    /// Frames of it that are too late. Those before a recording that begins after a pause do not count.
     var cut = 0
     /// Frames of it to write after those.
     var count = 0
@@ -36,14 +36,44 @@ struct SoundTimeline {
   private var offset: Int64?
   /// The smallest deviation on one side of the tolerance, and since when.
   private var suspicion: (frames: Int64, since: Nanoseconds)?
+  /// The earliest time at which it may start; nil: with the first packet.
+  private let earliest: Nanoseconds?
+  /// True if frames that are due before `earliest` are too late; false if they were not to be recorded.
+  private let countsEarlier: Bool
 
-  init(rate: Int) { self.rate = rate }
+  init(rate: Int, from earliest: Nanoseconds? = nil, countsEarlier: Bool = true) {
+    self.rate = rate
+    self.earliest = earliest
+    self.countsEarlier = countsEarlier
+  }
+
+  /// The timeline of the next file, which begins at the time at which this one ends. Positions keep their places, so that no frame is
+  /// lost between the files or written to both.
+  func continued(at end: Nanoseconds, countsEarlier: Bool) -> SoundTimeline {
+    guard let start else { return SoundTimeline(rate: rate, from: end, countsEarlier: countsEarlier) }
+    // A frame more or less is the rounding of the time: what was written counts.
+    let due = frames(to: end)
+    let length = abs(due - written) <= 1 ? written : max(written, due)
+    var next = SoundTimeline(
+      rate: rate, from: start &+ .samples(length, rate: rate), countsEarlier: countsEarlier)
+    next.offset = offset.map { $0 &- length }
+    next.suspicion = suspicion
+    return next
+  }
 
   /// End of what is known.
   var front: Nanoseconds? { start.map { $0 &+ .samples(written, rate: rate) } }
 
   /// Starts the timeline, with silence, if nothing has arrived.
-  mutating func begin(at time: Nanoseconds) { if start == nil { start = time } }
+  mutating func begin(at time: Nanoseconds) {
+    guard start == nil else { return }
+    start = max(time, earliest ?? time)
+    guard let earliest, let offset else { return }
+    // Whole frames later, so that positions keep their places.
+    let frames = Int64((Double(max(0, time &- earliest)) * Double(rate) / 1e9).rounded())
+    start = earliest &+ .samples(frames, rate: rate)
+    self.offset = offset &- frames
+  }
 
   /// The frames of silence needed up to a time.
   mutating func fill(to time: Nanoseconds) -> Int64 {
@@ -62,13 +92,23 @@ struct SoundTimeline {
     guard count > runIn else { return Place() }
     let position = position &+ Int64(runIn)
     let time = time &+ .samples(Int64(runIn), rate: rate)
+    // Where a recording continues another, positions decide. A time may be off by the length of its jitter.
+    if start == nil, offset != nil { start = earliest }
     begin(at: time)
     let due = frames(to: time)
     let offset = follow(due &- position, isNew: isNew, at: time, first: position)
     self.offset = offset
-    let first = position &+ offset
-    let cut = Int(max(0, min(Int64(count - runIn), written &- first)))
-    let left = count - runIn - cut
+    var first = position &+ offset
+    if earliest != nil, written == 0, first > 0 {
+      // Nothing precedes it: audio starts later, and not with silence.
+      start = start.map { $0 &+ .samples(first, rate: rate) }
+      self.offset = offset &- first
+      first = 0
+    }
+    let usable = Int64(count - runIn)
+    let early = countsEarlier ? 0 : Int(max(0, min(usable, 0 &- first)))
+    let cut = Int(max(0, min(usable, written &- first))) - early
+    let left = Int(usable) - early - cut
     return Place(silence: left > 0 ? max(0, first - written) : 0, cut: cut, count: left)
   }
 

@@ -13,6 +13,8 @@ struct TrackInterleaver {
     var isRunning: Bool
     /// When it delivered something last, on the graph's clock.
     var came: Nanoseconds?
+    /// When it delivered something last that moved its end.
+    var advanced: Nanoseconds?
     /// The time up to which it is not waited for.
     var abandonedUntil = Nanoseconds.min
   }
@@ -38,7 +40,9 @@ struct TrackInterleaver {
 
   /// Records up to which time a track is known.
   mutating func note(_ track: MediaTrack, upTo time: Nanoseconds) {
-    lanes[track.rawValue].front = max(lanes[track.rawValue].front ?? .min, time)
+    let front = lanes[track.rawValue].front ?? .min
+    if time > front { lanes[track.rawValue].advanced = lanes[track.rawValue].came }
+    lanes[track.rawValue].front = max(front, time)
   }
 
   /// Records that a track delivered something.
@@ -95,6 +99,9 @@ struct TrackInterleaver {
       return end > now ? end : patience.nextExpiry(beyond: lane.front ?? .min)
     }.min()
   }
+
+  /// When every running track has delivered nothing new for the whole patience, if nothing arrives until then.
+  var stalled: Nanoseconds { lanes.filter(\.isRunning).map { ($0.advanced ?? .min) + limit }.max() ?? .min }
 
   // MARK: Output
 

@@ -1,0 +1,210 @@
+import Glibc
+import MillraceAudio
+import MillraceCore
+import MillraceTesting
+import TestSystem
+import Testing
+
+@testable import MillraceDevices
+
+/// Devices by name: each is a file of that name in a folder. `pulse:gone` does not exist, and `pulse:slow` opens when it is let.
+private enum Script {
+  static let gate = Promise<Bool>()
+
+  static func settings(_ settings: DeviceSettings) throws(NodeProblem) -> DeviceSettings {
+    let name = settings.name.name
+    if name == "gone" {
+      throw NodeProblem(
+        "no device \"gone\"", parameter: "device", cure: "use one of: pulse:first, pulse:second")
+    }
+    if name == "slow", gate.wait(.milliseconds(120_000)) == nil {
+      throw NodeProblem("nobody opened the gate")
+    }
+    guard let file = DeviceName("file") else { throw NodeProblem("no files") }
+    return DeviceSettings(
+      name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
+  }
+}
+
+/// `audio.play` with the scripted devices.
+private struct ScriptedPlay: ~Copyable, Node {
+  static var contract: NodeContract { AudioPlay.contract }
+  private var node: AudioPlay
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    node = try AudioPlay(setup) { (settings, line) throws(NodeProblem) in
+      try AudioDevices.open(try Script.settings(settings), for: line)
+    }
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.finish(&ports) }
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    try node.receive(message, &ports)
+  }
+  mutating func interrupted(_ ports: inout Ports) { node.interrupted(&ports) }
+}
+
+@Suite("audio.play: another device while the graph runs")
+struct DeviceChangeTests {
+  private static let rate = 8_000
+  private static let frames = 160
+  private let folder = TemporaryFolder()
+
+  private func bench(_ device: String = "pulse:first") throws -> NodeBench {
+    try NodeBench(
+      ScriptedPlay.self,
+      ["device": .string(device), "path": .string(folder.path), "latency": 200, "prebuffer": 0],
+      inputs: ["in": .pcm(rate: Self.rate, channels: 1, sample: .f32, frames: Self.frames)],
+      clock: .realtime)
+  }
+
+  /// A reply of so many packets, with its end.
+  private func reply(_ generation: UInt32, packets: Int, to bench: NodeBench) {
+    let samples = [Float](repeating: 0.25, count: Self.frames)
+    let bytes = samples.flatMap { value in withUnsafeBytes(of: value) { Array($0) } }
+    for index in 0..<packets {
+      bench.push(
+        CapturedPacket(
+          bytes: bytes, timestamp: bench.now, position: Int64(index * Self.frames), duration: Self.frames,
+          generation: generation, flags: index == packets - 1 ? .endOfUtterance : []))
+    }
+  }
+
+  /// Waits for one of these events; what else was posted until then is kept in `seen`.
+  private func wait(_ bench: NodeBench, for names: String..., seen: inout [BenchEvent]) throws -> BenchEvent {
+    var found: BenchEvent?
+    _ = try bench.wait(120) {
+      let events = bench.events()
+      seen += events
+      found = events.first { names.contains($0.name) }
+      return found != nil
+    }
+    return try #require(found, "none of \(names): \(seen)")
+  }
+
+  /// True if anything was played to a device. Waits until that is closed: a file that is written cannot be read.
+  private func sounds(_ name: String) throws -> Bool {
+    let deadline = ContinuousClock.now + .seconds(120)
+    var opened: NodeBench?
+    while opened == nil {
+      do {
+        opened = try NodeBench(
+          AudioRead.self, ["path": .string(folder.file("\(name).wav")), "sample": "f32"])
+      } catch {
+        guard ContinuousClock.now < deadline else { throw error }
+        usleep(10_000)
+      }
+    }
+    let bench = try #require(opened)
+    try bench.finish()
+    defer { #expect(bench.close() == []) }
+    return bench.float().contains { $0 > 0.1 }
+  }
+
+  @Test("a reply continues on the other device, and every sample of it is counted", .timeLimit(.minutes(10)))
+  func reply() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    bench.setGeneration(1)
+    reply(1, packets: 100, to: bench)
+    _ = try wait(bench, for: "replyAudible", seen: &seen)
+    try bench.set("device", "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    if !seen.contains(where: { $0.name == "replyFinished" }) {
+      _ = try wait(bench, for: "replyFinished", seen: &seen)
+    }
+    let finished = seen.filter { $0.name == "replyFinished" }
+    #expect(finished.map { $0.number("samples") } == [Double(100 * Self.frames)])
+    // Whatever the machine's speed, this one is played after the change.
+    bench.setGeneration(2)
+    reply(2, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    #expect(!seen.contains { ["deviceLost", "deviceBack", "error"].contains($0.name) }, "\(seen)")
+    // The positions of the reference increase; what was late may be skipped.
+    let packets = bench.packets("reference")
+    #expect(packets.count > 100)
+    #expect(
+      zip(packets, packets.dropFirst()).allSatisfy { $0.position + Int64($0.duration) <= $1.position })
+    #expect(bench.close() == [])
+  }
+
+  @Test("the device is closed, and the other one plays", .timeLimit(.minutes(10)))
+  func plays() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    _ = try wait(bench, for: "replyFinished", seen: &seen)
+    try bench.set("device", "pulse:second")
+    _ = try wait(bench, for: "deviceChanged", seen: &seen)
+    bench.setGeneration(2)
+    reply(2, packets: 50, to: bench)
+    _ = try wait(bench, for: "replyFinished", seen: &seen)
+    // Back to the first one, which can be opened only once it is closed.
+    var isBack = false
+    for _ in 0..<60 where !isBack {
+      try bench.set("device", "pulse:first")
+      isBack = try wait(bench, for: "deviceChanged", "error", seen: &seen).name == "deviceChanged"
+    }
+    #expect(isBack, "\(seen)")
+    #expect(bench.close() == [])
+    #expect(try sounds("second"))
+  }
+
+  @Test("a device that cannot be opened is an event with the cure, and the present one continues")
+  func refused() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    let texts = [
+      "pulse:gone": "no device \"gone\"; use one of: pulse:first, pulse:second",
+      "speaker":
+        "unknown device \"speaker\"; use pulse, pulse:NAME, alsa, alsa:NAME or file; \"millrace devices\" lists the names",
+      "null":
+        "the device \"null\" runs on the graph's clock: it cannot be replaced, or replace another, while the graph runs; start the graph with the other device",
+    ]
+    for (name, text) in texts {
+      try bench.set("device", .string(name))
+      let event = try wait(bench, for: "error", seen: &seen)
+      #expect(event.string("device") == name)
+      #expect(event.string("text")?.hasSuffix(text) == true, "\(event)")
+    }
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    #expect(!seen.contains { ["deviceLost", "deviceChanged"].contains($0.name) })
+    #expect(bench.close() == [])
+    #expect(try sounds("first"))
+  }
+
+  @Test("while a device is being opened the present one plays; of several set meanwhile the last one counts")
+  func slow() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    try bench.set("device", "pulse:slow")
+    try bench.set("device", "pulse:gone")
+    try bench.set("device", "pulse:second")
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    _ = try wait(bench, for: "replyFinished", seen: &seen)
+    #expect(!seen.contains { $0.name == "deviceChanged" })
+    Script.gate.fulfill(true)
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    #expect(seen.filter { ["deviceChanged", "error"].contains($0.name) }.count == 1, "\(seen)")
+    #expect(bench.close() == [])
+    #expect(try sounds("first"))
+  }
+
+  @Test("the device null cannot be replaced")
+  func null() throws {
+    let bench = try NodeBench(
+      AudioPlay.self, inputs: ["in": .pcm(rate: Self.rate, channels: 1, sample: .f32, frames: Self.frames)])
+    try bench.set("device", "pulse")
+    try bench.run()
+    let event = try #require(bench.events().first { $0.name == "error" })
+    #expect(event.string("text")?.contains("the device \"null\" runs on the graph's clock") == true)
+    #expect(bench.close() == [])
+  }
+}

@@ -62,10 +62,15 @@ public struct VideoRecord: ~Copyable, Node {
       patience: values.nanoseconds("patience"),
       duration: values.has("duration") ? values.nanoseconds("duration") : nil,
       progress: values.nanoseconds("progress"), inputs: setup.inputs, calls: calls)
-    let path = values.string("path")
-    current = path.isEmpty ? nil : try VideoRecording(path, settings)
+    let (path, initial) = (values.string("path"), setup.initial.string("path"))
+    if path == initial {
+      current = path.isEmpty ? nil : try VideoRecording(path, settings)
+    } else {
+      // Of a node restarted after a fault, set while the graph ran: as then, a path that cannot be recorded to is no reason to end.
+      changes.add(path, at: nil, base: nil, deadline: 0)
+    }
     self.settings = settings
-    endsWithFile = !path.isEmpty
+    endsWithFile = !initial.isEmpty
   }
 
   /// The encoder of the file being recorded.

@@ -164,14 +164,14 @@ private func runner(_ arguments: String...) -> Never {
     let node = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes", "echo.dialog")
     }
-    #expect(
-      String(decoding: node?.standardOutputContent ?? [], as: UTF8.self).contains("a dialogue with a service")
-    )
+    let page = String(decoding: node?.standardOutputContent ?? [], as: UTF8.self)
+    #expect(page.contains("a dialogue with a service"))
     // Its scenario is read, which fails, before it would listen until it is interrupted.
     let wrong = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("double", "echo", "--scenario", "/no/such/file")
     }
-    #expect(String(decoding: wrong?.standardErrorContent ?? [], as: UTF8.self).contains("/no/such/file"))
+    let error = String(decoding: wrong?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(error.contains("/no/such/file"))
   }
 }
 

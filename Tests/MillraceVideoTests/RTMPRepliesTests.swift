@@ -99,7 +99,7 @@ struct RTMPRepliesTests {
     try #require(stream.waitForStart())
     let player = try Player(server.url("speech"))
     let hasTwo = try player.wait { player.ends.count >= 2 }
-    try #require(hasTwo, "\(player.words)")
+    try #require(hasTwo, "sender: \(stream.problem ?? "runs")\n\(player.words)")
     let sound = player.sound
     #expect(sound.filter(Self.isLoud).allSatisfy { $0.generation == 1 })
     #expect(sound.contains { $0.generation == 0 } && player.pictures.allSatisfy { $0.generation == 0 })

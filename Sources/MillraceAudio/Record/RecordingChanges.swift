@@ -1,10 +1,11 @@
-internal import MillraceCore
+package import MillraceCore
 
-/// Paths that a recorder was given while it runs, each with the position from which it applies, in samples.
+/// Paths that a recorder was given while it runs, each with the position from which it applies: in samples, or in nanoseconds where
+/// pictures are recorded.
 ///
 /// A change waits until all media before its position has been written, but not beyond its deadline: an input that has stopped does not
 /// keep a file open.
-struct RecordingChanges {
+package struct RecordingChanges {
   private struct Change {
     /// Empty: record nothing.
     var path: String
@@ -16,8 +17,10 @@ struct RecordingChanges {
   private static let most = 16
   private var waiting: [Change] = []
 
+  package init() {}
+
   /// Changes the path at a position, or at once if nothing has arrived yet.
-  mutating func add(_ path: String, at position: Int64?, base: Int64?, deadline: Nanoseconds) {
+  package mutating func add(_ path: String, at position: Int64?, base: Int64?, deadline: Nanoseconds) {
     var place = Int64.min
     if let position, let base { place = max(position, base, waiting.last?.position ?? base) }
     if waiting.count == Self.most { waiting.removeLast() }
@@ -25,7 +28,7 @@ struct RecordingChanges {
   }
 
   /// Where the next change applies; nil if none waits.
-  var next: Int64? { waiting.first?.position }
+  package var next: Int64? { waiting.first?.position }
 
   /// The next change's path; nil if none waits.
   package var path: String? { waiting.first?.path }
@@ -34,14 +37,14 @@ struct RecordingChanges {
   package var count: Int { waiting.count }
 
   /// When the next change applies at the latest.
-  var deadline: Nanoseconds? { waiting.first?.deadline }
+  package var deadline: Nanoseconds? { waiting.first?.deadline }
 
   /// True if the next change no longer waits for audio.
-  func isOverdue(at now: Nanoseconds) -> Bool { deadline.map { $0 <= now } ?? false }
+  package func isOverdue(at now: Nanoseconds) -> Bool { deadline.map { $0 <= now } ?? false }
 
   /// Takes the next change's path.
-  mutating func take() -> String? { waiting.isEmpty ? nil : waiting.removeFirst().path }
+  package mutating func take() -> String? { waiting.isEmpty ? nil : waiting.removeFirst().path }
 
   /// Drops all changes.
-  mutating func removeAll() { waiting.removeAll(keepingCapacity: true) }
+  package mutating func removeAll() { waiting.removeAll(keepingCapacity: true) }
 }

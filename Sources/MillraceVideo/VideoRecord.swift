@@ -239,9 +239,10 @@ public struct VideoRecord: ~Copyable, Node {
   private mutating func end(
     _ file: VideoRecording, _ reason: StaticString, _ ports: inout Ports
   ) throws(NodeFault) {
-    // The encoders report late input until they are flushed.
-    defer { drops.post(file.encoder, &ports, always: true) }
-    try file.complete(reason, &ports)
+    try file.flush(&ports)
+    // The encoders report late input until they are flushed, and nothing of a file follows its end.
+    drops.post(file.encoder, &ports, always: true)
+    file.postCompleted(reason, &ports)
   }
 
   /// Ends the current file, and the node with it if it was started for that file.

@@ -40,6 +40,8 @@ public struct TestVideo {
     millrace_av_capture_log()
     var context: UnsafeMutablePointer<AVFormatContext>?
     check(avformat_alloc_output_context2(&context, nil, nil, path))
+    // All pictures are encoded before the sound, and wait for it however long they are.
+    context!.pointee.max_interleave_delta = 0
     var video = openPictures(context!)
     let pictureStream = addStream(context!, video!)
     var audio = sound == nil ? nil : openSound(context!)

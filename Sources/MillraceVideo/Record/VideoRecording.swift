@@ -164,14 +164,18 @@ final class VideoRecording {
 
   // MARK: Ending
 
-  /// Completes the file and posts `completed`.
-  func complete(_ reason: StaticString, _ ports: inout Ports) throws(NodeFault) {
+  /// Writes what the encoders hold back, and the end of the file.
+  func flush(_ ports: inout Ports) throws(NodeFault) {
     do throws(NodeFault) {
       try write(isLast: true, &ports)
       try file.finish(at: encoder.front ?? 0)
     } catch {
       throw failing(error)
     }
+  }
+
+  /// Releases the complete file, and posts `completed`.
+  func postCompleted(_ reason: StaticString, _ ports: inout Ports) {
     // A listener of this event may use the file at once.
     lock = nil
     let (path, seconds, bytes) = (pathBytes, Double(length) / 1e9, file.byteCount)

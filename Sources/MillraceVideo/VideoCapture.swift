@@ -1,4 +1,3 @@
-internal import Glibc
 public import MillraceCore
 
 /// `video.capture`: captures a screen or a camera, or generates test pictures.
@@ -10,74 +9,35 @@ public import MillraceCore
 /// - Screen and camera are read on their own thread; a picture that the graph does not take in time is superseded by the next one. Test
 ///   pictures that are 200 ms late are skipped. Devices cannot follow a virtual clock. Without a picture for `stall`, event
 ///   `stalled` is posted, and `resumed` when pictures return; a lost device fails the node.
+/// - **Another device.** `device` may be set while the graph runs: another display at the same region, or another camera. It is opened on a
+///   thread of its own while the present one is captured, and replaces it with its first picture (`deviceChanged`). Positions and times
+///   continue. A device that cannot be captured changes nothing (`error`), and neither does the name of the present device.
 /// - Latency: up to one picture. Bulk lane.
 @safe
 public struct VideoCapture: ~Copyable, Node {
-  public static let contract = NodeContract(
-    "video.capture", "captures a screen or a camera, or generates test pictures",
-    outputs: [PortContract("out", .video(), text: "the captured pictures")],
-    parameters: [
-      ParameterContract(
-        "source", .choice(["screen", "camera", "test"]), default: "screen", text: "what to capture"),
-      ParameterContract(
-        "device", .string,
-        text: "the X display, such as `:0` (default: DISPLAY), or the camera (default: /dev/video0)"),
-      ParameterContract(
-        "width", .integer(1...7_680), unit: "px", default: 1_280, text: "output width"),
-      ParameterContract(
-        "height", .integer(1...4_320), unit: "px", default: 720, text: "output height"),
-      ParameterContract(
-        "rate", .integer(1...120), unit: "pictures/s", default: 30, text: "frame rate"),
-      ParameterContract(
-        "left", .integer(0...32_767), unit: "px", default: 0, text: "left edge of the screen region"),
-      ParameterContract(
-        "top", .integer(0...32_767), unit: "px", default: 0, text: "top edge of the screen region"),
-      ParameterContract(
-        "pointer", .bool, default: true, text: "include the mouse pointer when capturing a screen"),
-      ParameterContract("pixel", PixelType.choice, default: "i420", text: "output pixel format"),
-      ParameterContract(
-        "stall", .number(100...3_600_000), unit: "ms", default: 2_000,
-        text: "time without a picture after which `stalled` is posted"),
-    ],
-    events: [
-      EventContract("stalled", text: "no picture arrived for `ms`"),
-      EventContract("resumed", text: "pictures arrive again: after `ms`"),
-      EventContract(
-        "damaged",
-        text:
-          "pictures of a camera could not be decoded and were dropped: `count` so far; at most once a second"
-      ),
-    ],
-    lane: .bulk, budget: 50_000, drive: .itself,
-    examples: [
-      #"{ "type": "video.capture", "width": 1920, "height": 1080, "rate": 15 }"#,
-      #"{ "type": "video.capture", "source": "camera", "device": "/dev/video0" }"#,
-    ],
-    resolve: { resolution in
-      let values = resolution.parameters
-      resolution.pacing = values.string("source") == "test" ? .paced : .live
-      resolution.outputs["out"] = .video(
-        width: values.integer("width"), height: values.integer("height"),
-        pixel: PixelType(rawValue: values.string("pixel")) ?? .i420, rate: FrameRate(values.integer("rate")))
-    })
-
-  private enum Event: Int {
-    case stalled, resumed, damaged
+  enum Event: Int {
+    case stalled, resumed, damaged, deviceChanged, error
   }
+
+  private static let deviceParameter = contract.parameterIndex("device")
 
   /// Test pictures later than this are skipped, unless none was emitted for that long.
   private static let longestDelay = Nanoseconds.milliseconds(200)
 
   /// The source of pictures.
-  private enum Source {
-    case device(CaptureThread)
+  enum Source {
+    case device(CaptureDevice)
     case test(VideoFileReader)
   }
 
-  private let source: Source
+  var source: Source
+  let place: CapturePlace
+  let waker: Waker
+  package var change: DeviceChange<CaptureDevice>
+  /// True until the first picture of another device was emitted.
+  var hasMoved = false
   private let scaler: PictureScaler
   private let bytes: Int
-  private let name: String
   private let stall: Nanoseconds
   private let rate: FrameRate
   private var start: Nanoseconds?
@@ -86,12 +46,19 @@ public struct VideoCapture: ~Copyable, Node {
   private var lastCame: Nanoseconds?
   private var hasStalled = false
   private var count: Int64 = 0
+  /// Time of the last picture.
+  private var lastTime = Nanoseconds.min
   /// Test pictures so far, including skipped ones.
   private var madeCount: Int64 = 0
-  private var damaged = CountedEvent()
+  var damaged = CountedEvent()
   private let words = LastWords()
 
-  /// Why the device was lost; kept for `explain`.
+  /// The name of the source in messages.
+  private var sourceName: String {
+    if case .device(let device) = source { device.name } else { "the test picture" }
+  }
+
+  /// Which device was lost, and why; kept for `explain`.
   private final class LastWords {
     var text: String?
   }
@@ -101,70 +68,28 @@ public struct VideoCapture: ~Copyable, Node {
     guard case .video(let width, let height, let pixel, let rate) = setup.outputFormat() else {
       throw NodeProblem("\"\(setup.name)\" produces pictures only")
     }
-    let place = try Self.place(values)
+    let place = CapturePlace(values)
+    let device = values.has("device") ? values.string("device") : place.usualDevice
+    let input = try place.input(from: device)
     let source: Source
-    if values.string("source") == "test" {
-      source = .test(try VideoFileReader(place, threads: 1, sound: nil))
+    if place.kind == .test {
+      source = .test(try VideoFileReader(input, threads: 1, sound: nil))
     } else {
       guard !setup.isVirtual else {
         throw NodeProblem(
-          "\(place.name) cannot follow a virtual clock", parameter: "source",
+          "\(input.name) cannot follow a virtual clock", parameter: "source",
           cure: "run the graph on the real-time clock, or use `test` pictures")
       }
-      source = .device(try CaptureThread.start(place, waker: setup.waker))
+      source = .device(try CaptureDevice(input, waker: setup.waker))
     }
     self.source = source
+    self.place = place
+    waker = setup.waker
+    change = DeviceChange(from: device)
     self.rate = rate
-    name = place.name
     stall = values.nanoseconds("stall")
     scaler = PictureScaler(to: pixel, width: width, height: height)
     bytes = pixel.byteCount(width: width, height: height)
-  }
-
-  deinit { if case .device(let thread) = source { thread.stop() } }
-
-  /// The input for the libraries to open.
-  private static func place(_ values: ParameterValues) throws(NodeProblem) -> Demuxer.Source {
-    let (width, height) = (values.integer("width"), values.integer("height"))
-    let rate = values.integer("rate")
-    switch values.string("source") {
-    case "screen":
-      let given = values.has("device") ? values.string("device") : Self.environment("DISPLAY")
-      guard let display = given, !display.isEmpty else {
-        throw NodeProblem(
-          "no display: neither `device` nor DISPLAY is set", parameter: "device",
-          cure: "run inside an X session, or set a display such as \":0\"")
-      }
-      return Demuxer.Source(
-        device: "x11grab", url: "\(display)+\(values.integer("left")),\(values.integer("top"))",
-        options: [
-          "video_size": "\(width)x\(height)", "framerate": "\(rate)",
-          "draw_mouse": values.bool("pointer") ? "1" : "0",
-        ], name: "the display \"\(display)\"",
-        cure: "check that it exists, that you have access, and that the region lies on the screen")
-    case "camera":
-      let device = values.has("device") ? values.string("device") : "/dev/video0"
-      guard unsafe access(device, F_OK) == 0 else {
-        throw NodeProblem(
-          "no camera \"\(device)\"", parameter: "device",
-          cure: "connect a camera, or use another device: ls /dev/video*")
-      }
-      return Demuxer.Source(
-        device: "v4l2", url: device,
-        options: ["video_size": "\(width)x\(height)", "framerate": "\(rate)", "timestamps": "abs"],
-        name: "the camera \"\(device)\"",
-        cure: "use another device (ls /dev/video*), or a supported size and rate: v4l2-ctl --list-formats-ext"
-      )
-    default:
-      // The filter does not support a single row or column; the picture is scaled down from a larger one.
-      let size = "\(max(2, width))x\(max(2, height))"
-      return Demuxer.Source(
-        device: "lavfi", url: "testsrc2=size=\(size):rate=\(rate)", name: "the test picture")
-    }
-  }
-
-  private static func environment(_ name: String) -> String? {
-    unsafe getenv(name).map { unsafe String(cString: $0) }
   }
 
   // MARK: Calls
@@ -172,8 +97,13 @@ public struct VideoCapture: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     switch source {
     case .test(let video): try processTest(video, &ports)
-    case .device(let thread): try processDevice(thread, &ports)
+    case .device: try processDevice(&ports)
     }
+  }
+
+  public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    guard case .set(Self.deviceParameter, .string(let name)) = message else { return }
+    setDevice(name, &ports)
   }
 
   private mutating func processTest(_ video: VideoFileReader, _ ports: inout Ports) throws(NodeFault)
@@ -200,25 +130,30 @@ public struct VideoCapture: ~Copyable, Node {
     return .again
   }
 
-  private mutating func processDevice(
-    _ thread: CaptureThread, _ ports: inout Ports
-  ) throws(NodeFault) -> Outcome {
+  private mutating func processDevice(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     times.note(ports.now, monotonic: Clock(.realtime).now)
-    let update = thread.fetch()
-    if let picture = update.newest {
+    if change.isPending { changeDevice(&ports) }
+    guard case .device(let device) = source else { return .done }
+    let update = device.thread.fetch()
+    // Of another device, one that was captured before the last picture of the device before comes too late.
+    if let picture = update.newest, !hasMoved || times.time(picture.time) > lastTime {
       guard unsafe scaler.scale(picture.frame) else { throw NodeFault(.library) }
       noteArrival(&ports)
       try emit(at: times.time(picture.time), &ports)
     }
-    if damaged.isDue(update.damage, at: ports.now, isLast: update.ending != nil) {
-      ports.post(Event.damaged.rawValue) { $0.field("count", update.damage) }
-    }
-    if update.newest == nil, let ending = update.ending {
-      words.text = ending
+    postDamage(update.damage, isLast: update.ending != nil, &ports)
+    // Another device may still take the place of one that was lost.
+    if update.newest == nil, !change.isPending, let ending = update.ending {
+      words.text = "\(device.name): \(ending)"
       throw NodeFault(.gone)
     }
     watchForStall(&ports)
-    return update.ending == nil ? .done : .again
+    return update.ending == nil || change.isPending ? .done : .again
+  }
+
+  mutating func postDamage(_ count: Int, isLast: Bool, _ ports: inout Ports) {
+    guard damaged.isDue(count, at: ports.now, isLast: isLast) else { return }
+    ports.post(Event.damaged.rawValue) { $0.field("count", count) }
   }
 
   private mutating func emit(at time: Nanoseconds, _ ports: inout Ports) throws(NodeFault) {
@@ -231,6 +166,8 @@ public struct VideoCapture: ~Copyable, Node {
     packet.flags.insert(.key)
     ports.emit(packet)
     count += 1
+    lastTime = time
+    hasMoved = false
   }
 
   // MARK: Stalls
@@ -259,8 +196,8 @@ public struct VideoCapture: ~Copyable, Node {
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
     switch fault.reason {
-    case .gone: "lost \(name): \(words.text ?? "it delivers no more pictures")"
-    case .library: "pictures of \(name) have an unsupported pixel format"
+    case .gone: "lost \(words.text ?? "a device")"
+    case .library: "pictures of \(sourceName) have an unsupported pixel format"
     default: nil
     }
   }

@@ -161,6 +161,62 @@ struct VideoCaptureTests {
     }
   }
 
+  @Test(
+    "another screen continues positions and times; one that cannot be captured changes nothing",
+    .enabled(if: hasScreen, "needs Xvfb and xsetroot"), .timeLimit(.minutes(30)))
+  func change() throws {
+    let first = try #require(HiddenScreen(width: 200, height: 100))
+    let second = try #require(HiddenScreen(width: 200, height: 100))
+    let screens = [first, second]
+    defer { screens.forEach { $0.stop() } }
+    try #require(screens[0].paint("#FF0000") && screens[1].paint("#0000FF"))
+    let bench = try NodeBench(
+      VideoCapture.self,
+      [
+        "device": .string(screens[0].display), "width": 200, "height": 100, "rate": 20, "pointer": false,
+        "stall": 3_600_000,
+      ], clock: .realtime)
+    var seen: [CapturedPacket] = []
+    var events: [BenchEvent] = []
+    func wait(until condition: () -> Bool) throws -> Bool {
+      try bench.wait(240) {
+        seen += bench.packets()
+        events += bench.events()
+        return condition()
+      }
+    }
+    /// The first chroma value: 85 of red, 255 of blue.
+    func isBlue(_ packet: CapturedPacket) -> Bool { packet.bytes[20_000] > 170 }
+    #expect(try wait { !seen.isEmpty })
+    try bench.set("device", .string(screens[0].display))
+    try bench.set("device", ":4077")
+    #expect(try wait { !events.isEmpty })
+    #expect(events.map(\.name) == ["error"] && events.first?.string("device") == ":4077")
+    #expect(events.first?.string("text")?.hasPrefix("the display \":4077\" cannot be opened: ") == true)
+    let before = seen.count
+    #expect(try wait { seen.count > before })
+    #expect(seen.allSatisfy { !isBlue($0) })
+    try bench.set("device", .string(screens[1].display))
+    #expect(try wait { seen.last.map(isBlue) == true })
+    #expect(events.dropFirst().map(\.name) == ["deviceChanged"])
+    #expect(events.last?.string("device") == screens[1].display)
+    // Every picture of the first screen precedes every one of the second.
+    #expect(seen.drop { !isBlue($0) }.allSatisfy(isBlue))
+    #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp }, "times go back")
+    #expect(seen.map(\.position) == (0..<Int64(seen.count)).map { $0 })
+    #expect(bench.close() == [])
+  }
+
+  @Test("test pictures have no device that could be changed")
+  func changeTest() throws {
+    let bench = try NodeBench(VideoCapture.self, ["source": "test", "width": 64, "height": 48, "rate": 10])
+    try bench.set("device", ":0")
+    try bench.advance(to: .milliseconds(150))
+    #expect(bench.packets().count == 2)
+    #expect(bench.events().map(\.name) == ["error"])
+    #expect(bench.close() == [])
+  }
+
   @Test("no display, no such display and no camera are refused with the cure")
   func refused() {
     let display = refusal(["device": ":4077"])

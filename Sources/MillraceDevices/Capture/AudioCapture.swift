@@ -30,11 +30,7 @@ public struct AudioCapture: ~Copyable, Node {
   var open: OpenCapture?
   /// Opens the device that takes this one's place.
   let opener: CaptureOpener
-  /// The name of the device, and the one that is being opened to replace it.
-  var device: String
-  var opening: DeviceOpening<OpenCapture?>?
-  /// The device that was set last while another one was being opened.
-  var wish: String?
+  package var change: DeviceChange<OpenCapture>
   /// True until the first block of another device was emitted.
   var hasMoved = false
   /// The position behind the last packet, and its time on CLOCK_MONOTONIC; nil before the first.
@@ -77,7 +73,7 @@ public struct AudioCapture: ~Copyable, Node {
     open = try opener.open(name)
     // Nothing below may throw.
     self.opener = opener
-    device = values.string("device")
+    change = DeviceChange(from: values.string("device"))
     self.rate = rate
     self.frames = frames
     frameBytes = channels * sample.byteCount
@@ -87,11 +83,11 @@ public struct AudioCapture: ~Copyable, Node {
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     guard let first = open?.line else { return try makeSilence(&ports) }
     let offset = begin(first, &ports)
-    changeDevice(&ports)
+    if change.isPending { changeDevice(&ports) }
     let line = open?.line ?? first
     postDeviceEvents(line, &ports)
     join(line)
-    guard let block = line.front else { return line.isOver && opening == nil ? .ended : .done }
+    guard let block = line.front else { return line.isOver && !change.isPending ? .ended : .done }
     var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe line.bytes

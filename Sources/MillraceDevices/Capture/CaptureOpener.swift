@@ -1,7 +1,7 @@
 internal import MillraceCore
 
 /// A capture device that is open, behind its line.
-struct OpenCapture {
+package struct OpenCapture {
   let line: CaptureLine
   /// Owned but never called: releasing it closes the device.
   let device: DeviceHandle

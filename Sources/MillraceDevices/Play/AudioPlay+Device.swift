@@ -9,7 +9,7 @@ extension AudioPlay {
     -> Outcome
   {
     let offset = begin(route, &ports)
-    changeDevice(route, &ports)
+    if change.isPending { changeDevice(&ports) }
     if let line = route.line { postDeviceEvents(line, &ports) }
     takePackets(&ports)
     let runs = schedule.follow(route.reading(start: start ?? ports.now), offset: offset)

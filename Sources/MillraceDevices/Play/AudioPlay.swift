@@ -75,11 +75,7 @@ public struct AudioPlay: ~Copyable, Node {
 
   /// The path to a device with its own clock; nil if the graph's clock is the device's.
   let route: DeviceRoute?
-  /// The name of the device, and the one that is being opened to replace it.
-  var device: String
-  var opening: DeviceOpening<OpenPlayback?>?
-  /// The device that was set last while another one was being opened.
-  var wish: String?
+  package var change: DeviceChange<OpenPlayback>
   /// When the device disappeared; nil while it is there.
   var lostAt: Nanoseconds?
   var intake = ArrivalQueue()
@@ -121,7 +117,7 @@ public struct AudioPlay: ~Copyable, Node {
     self.channels = channels
     self.sample = sample
     self.period = period
-    device = values.string("device")
+    change = DeviceChange(from: values.string("device"))
     latency = Self.nanoseconds(values, "latency")
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))

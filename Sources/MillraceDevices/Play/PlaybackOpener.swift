@@ -1,7 +1,7 @@
 internal import MillraceCore
 
 /// A playback device that is open, behind its line.
-struct OpenPlayback {
+package struct OpenPlayback {
   let line: PlaybackLine
   /// Owned but never called: releasing it closes the device.
   let device: DeviceHandle

@@ -96,6 +96,9 @@ final class CaptureThread: Sendable {
     }
   }
 
+  /// Whether there is a picture that was not fetched, and why the device was lost, once it was.
+  var state: (hasPicture: Bool, ending: String?) { shared.withLock { ($0.newest != nil, $0.ending) } }
+
   /// Stops the thread after the picture it waits for. Does not block.
   func stop() { isStopped.store(true, ordering: .releasing) }
 }

@@ -1,0 +1,133 @@
+/// A node whose parameter `device` can be set while its graph runs.
+///
+/// Opening a device blocks for up to seconds, so it is done on a thread of its own while the present device continues. The node moves when the
+/// other one is ready, and one that cannot be opened changes nothing. Devices are opened one at a time, since one may be usable only once:
+/// of several that are set meanwhile, the last counts.
+package protocol DeviceChanging: ~Copyable {
+  /// An open device. Releasing it closes it.
+  associatedtype Device
+
+  /// Indices of the events `deviceChanged` and `error`.
+  static var changeEvents: (changed: Int, error: Int) { get }
+
+  /// What is being opened.
+  var change: DeviceChange<Device> { get set }
+
+  /// Begins to open a device.
+  /// - Throws: why there can be no such device.
+  borrowing func opening(of name: String) throws(NodeProblem) -> DeviceOpening<Device>
+
+  /// True if the device delivers or plays by now; otherwise it wakes the node when it does.
+  /// - Throws: why it never will.
+  mutating func isReady(_ device: Device, _ ports: inout Ports) throws(NodeProblem) -> Bool
+
+  /// Uses the device in place of the present one.
+  mutating func move(to device: Device, _ ports: inout Ports)
+}
+
+/// The name of a node's device, and what is being opened to take its place.
+package struct DeviceChange<Device> {
+  /// The name of the present device, as it was set.
+  fileprivate var device: String
+  fileprivate var opening: DeviceOpening<Device>?
+  /// The device that was set last while another one was being opened.
+  fileprivate var wish: String?
+
+  package init(from device: String) { self.device = device }
+
+  /// True while a device is being opened or becomes ready.
+  package var isPending: Bool { opening != nil }
+}
+
+extension DeviceChanging where Self: ~Copyable {
+  /// Sets another device. On the node's worker; allocates.
+  package mutating func setDevice(_ name: String, _ ports: inout Ports) {
+    change.wish = name
+    openNext(&ports)
+  }
+
+  /// Moves to the device that was set, once it is ready. Call it while `change` is pending.
+  package mutating func changeDevice(_ ports: inout Ports) {
+    guard let opening = change.opening else { return }
+    do throws(NodeProblem) {
+      guard let device = try opening.device else { return }
+      // One that was set since then takes its place; this one is closed unused.
+      if change.wish == nil {
+        guard try isReady(device, &ports) else { return }
+        move(to: device, &ports)
+        change.device = opening.name
+        let name = Array(opening.name.utf8)
+        ports.post(Self.changeEvents.changed) { $0.field("device", utf8: name.span) }
+      }
+    } catch {
+      postError(error, opening.name, &ports)
+    }
+    change.opening = nil
+    openNext(&ports)
+  }
+
+  private mutating func openNext(_ ports: inout Ports) {
+    guard change.opening == nil, let name = change.wish else { return }
+    change.wish = nil
+    guard name != change.device else { return }
+    do throws(NodeProblem) { change.opening = try opening(of: name) } catch {
+      postError(error, name, &ports)
+    }
+  }
+
+  private func postError(_ problem: NodeProblem, _ name: String, _ ports: inout Ports) {
+    let (text, device) = (Array(problem.description.utf8), Array(name.utf8))
+    ports.post(Self.changeEvents.error) { event in
+      event.field("text", utf8: text.span)
+      event.field("device", utf8: device.span)
+    }
+  }
+}
+
+/// A device that is being opened on a thread of its own.
+///
+/// A device that was opened and not taken is closed with this object.
+package final class DeviceOpening<Device>: Sendable {
+  private enum State {
+    case opening
+    case open(Device)
+    case failed(NodeProblem)
+  }
+
+  /// The name as it was set.
+  package let name: String
+  private let state = Locked(State.opening)
+
+  /// Begins to open a device. Any thread; does not block.
+  ///
+  /// - Parameters:
+  ///   - waker: called when the device is open, and when it could not be opened.
+  ///   - open: opens it, on the new thread.
+  package init(
+    _ name: String, waker: Waker, _ open: @escaping @Sendable () throws(NodeProblem) -> Device
+  ) {
+    self.name = name
+    let refusal = DetachedThread.start("millrace-open") { [self] in
+      let result: State
+      do throws(NodeProblem) { result = .open(try open()) } catch { result = .failed(error) }
+      state.withLock { $0 = result }
+      waker.wake()
+    }
+    guard refusal != 0 else { return }
+    let problem = NodeProblem(
+      "the system cannot create another thread", cure: "raise the limit of processes (ulimit -u)")
+    state.withLock { $0 = .failed(problem) }
+    waker.wake()
+  }
+
+  /// The device, once it is open; throws if it could not be opened.
+  fileprivate var device: Device? {
+    get throws(NodeProblem) {
+      switch state.withLock({ $0 }) {
+      case .opening: return nil
+      case .open(let device): return device
+      case .failed(let problem): throw problem
+      }
+    }
+  }
+}

@@ -1,0 +1,34 @@
+package import MillraceCore
+
+/// Another device while the graph runs.
+extension VideoCapture: DeviceChanging {
+  package static var changeEvents: (changed: Int, error: Int) {
+    (Event.deviceChanged.rawValue, Event.error.rawValue)
+  }
+
+  package borrowing func opening(of name: String) throws(NodeProblem) -> DeviceOpening<CaptureDevice> {
+    guard place.kind != .test else {
+      throw NodeProblem(
+        "test pictures come from no device", parameter: "device",
+        cure: "set \"source\" to screen or camera before the start")
+    }
+    let (place, waker) = (place, waker)
+    return DeviceOpening(name, waker: waker) { () throws(NodeProblem) in
+      try CaptureDevice(try place.input(from: name), waker: waker)
+    }
+  }
+
+  /// Ready is a device with a picture, which wakes the node.
+  package mutating func isReady(_ device: CaptureDevice, _ ports: inout Ports) throws(NodeProblem) -> Bool {
+    let state = device.thread.state
+    guard !state.hasPicture, let ending = state.ending else { return state.hasPicture }
+    throw NodeProblem("\(device.name) was lost before its first picture: \(ending)", parameter: "device")
+  }
+
+  package mutating func move(to device: CaptureDevice, _ ports: inout Ports) {
+    if case .device(let present) = source { postDamage(present.thread.fetch().damage, isLast: true, &ports) }
+    source = .device(device)
+    damaged = CountedEvent()
+    hasMoved = true
+  }
+}

@@ -1,15 +1,13 @@
-public import MillraceNet
-
 /// Why a byte stream is not a sequence of records. It cannot be read any further.
 public struct FramingProblem: Error, Sendable, Hashable {
-  /// The kind of failure that it is to a connection.
-  public var kind: NetError.Kind
+  /// True: a record is longer than this side takes. False: the peer violated the protocol.
+  public var isTooLarge: Bool
   /// What is wrong, without content.
   public var text: String
 
   /// Creates a problem; by default the peer violated the protocol.
-  public init(_ text: String, kind: NetError.Kind = .protocolError) {
-    self.kind = kind
+  public init(_ text: String, isTooLarge: Bool = false) {
+    self.isTooLarge = isTooLarge
     self.text = text
   }
 }
@@ -48,7 +46,7 @@ public struct LengthFraming: RecordFraming {
       let count = pending[start..<start + Self.headBytes].reduce(0) { $0 << 8 | Int($1) }
       guard count <= largest else {
         pending = []
-        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)", kind: .tooLarge)
+        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)", isTooLarge: true)
       }
       let end = start + Self.headBytes + count
       guard end <= pending.count else { break }

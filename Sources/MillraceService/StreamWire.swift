@@ -106,7 +106,8 @@ private final class StreamReader: @unchecked Sendable {
     case .opened: report(.opened)
     case .bytes(let bytes):
       do throws(FramingProblem) { waiting += try framing.records(in: bytes) } catch {
-        end(ByteStreamEnd(problem: NetError(error.kind, error.text), isLocal: true))
+        let kind = error.isTooLarge ? NetError.Kind.tooLarge : .protocolError
+        end(ByteStreamEnd(problem: NetError(kind, error.text), isLocal: true))
         stream?.cancel()
         return
       }

@@ -1,5 +1,6 @@
 import MillraceDialog
 import MillraceGraph
+import MillraceJSON
 
 /// Feeds arbitrary text to the parser of scenarios for the double.
 ///

@@ -80,7 +80,13 @@ private final class EchoConnection: @unchecked Sendable {
     switch event {
     case .opened: beat()
     case .bytes(let bytes):
-      do throws(FramingProblem) { try framing.records(in: bytes).forEach(take) } catch {
+      do throws(FramingProblem) {
+        var records = try framing.records(in: bytes)
+        while !records.isEmpty {
+          records.forEach(take)
+          records = try framing.records(in: [])
+        }
+      } catch {
         double.violate("noRecord", error.text)
         leave()
       }

@@ -172,11 +172,7 @@ public struct VideoRecord: ~Copyable, Node {
     do throws(NodeProblem) {
       return try VideoRecording(path, settings, from: beginning, besides: current)
     } catch {
-      let (text, path) = (Array(error.description.utf8), Array(path.utf8))
-      ports.post(Event.error.rawValue) { event in
-        event.field("text", utf8: text.span)
-        event.field("path", utf8: path.span)
-      }
+      ports.post(error, as: Event.error.rawValue, naming: "path", path)
       return nil
     }
   }

@@ -131,7 +131,9 @@ public struct AudioRecord: ~Copyable, Node {
 
   /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if let (path, problem) = refused.take() { report(problem, of: path, &ports) }
+    if let (path, problem) = refused.take() {
+      ports.post(problem, as: Event.error.rawValue, naming: "path", path)
+    }
     if stops {
       stops = false
       try endFile("stopped", &ports)
@@ -195,16 +197,8 @@ public struct AudioRecord: ~Copyable, Node {
       }
       return recording
     } catch {
-      report(error, of: path, &ports)
+      ports.post(error, as: Event.error.rawValue, naming: "path", path)
       return nil
-    }
-  }
-
-  private func report(_ problem: NodeProblem, of path: String, _ ports: inout Ports) {
-    let (text, path) = (Array(problem.description.utf8), Array(path.utf8))
-    ports.post(Event.error.rawValue) { event in
-      event.field("text", utf8: text.span)
-      event.field("path", utf8: path.span)
     }
   }
 

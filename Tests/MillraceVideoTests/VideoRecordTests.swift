@@ -434,6 +434,29 @@ struct VideoRecordTests {
     #expect((72_000..<75_500).contains(video.samples.count), "\(video.samples.count)")
   }
 
+  @Test("a recording whose inputs end before the duration has ended with them", arguments: [1_000, 1_480])
+  func endedEarlier(length: Int) throws {
+    let path = folder.file("video.mp4")
+    let bench = try RecordBench(path, ["duration": 1_500])
+    try bench.push(to: length)
+    let events = try bench.finish()
+    let last = try #require(events.last)
+    #expect(last.string("reason") == "ended" && last.number("seconds") == Double(length) / 1_000)
+  }
+
+  @Test("one track that reaches the duration is enough if the other ended before", arguments: [true, false])
+  func durationOfOne(picturesEnd: Bool) throws {
+    let path = folder.file("video.mp4")
+    let bench = try RecordBench(path, ["duration": 1_500])
+    try bench.push(to: 800)
+    bench.node.end(picturesEnd ? "in" : "audio")
+    try bench.push(from: 800, to: 2_400, pictures: { _ in !picturesEnd }, sound: { _ in picturesEnd })
+    #expect(bench.node.hasEnded)
+    let last = try #require(bench.node.events().last)
+    #expect(last.string("reason") == "duration" && last.number("seconds") == 1.5)
+    #expect(bench.node.close() == [])
+  }
+
   @Test("stop completes the recording at once, and the file may be used")
   func stopped() throws {
     let path = folder.file("video.mp4")

@@ -43,6 +43,8 @@ final class MediaEncoder {
   private(set) var end: Nanoseconds?
   /// The end of what was received, recorded or not; nil before anything arrived.
   private(set) var received: Nanoseconds?
+  /// True if a track has reached the end; false as well if all tracks ended before it.
+  private(set) var hasReachedEnd = false
 
   private var tracks: TrackInterleaver
   private var places: SoundTimeline
@@ -190,6 +192,12 @@ final class MediaEncoder {
   /// Records up to which time packets were received.
   private func note(received time: Nanoseconds) { received = max(received ?? .min, time) }
 
+  /// Ends a track at the end of the recording.
+  private func reachEnd(_ track: MediaTrack) {
+    hasReachedEnd = true
+    tracks.end(track)
+  }
+
   /// Keeps the library's message if a call fails.
   private func keepingWords(_ body: () throws(NodeFault) -> Void) throws(NodeFault) {
     millrace_av_clear_log()
@@ -210,7 +218,7 @@ final class MediaEncoder {
     note(received: time)
     if let end, time >= end {
       heldPicture = consume packet
-      return tracks.end(.pictures)
+      return reachEnd(.pictures)
     }
     if let beginning, time < beginning.time {
       if beginning.countsEarlier { drops.pictures += 1 }
@@ -247,9 +255,9 @@ final class MediaEncoder {
       }
       tracks.noteArrival(.sound, at: ports.now)
       switch try write(packet, &ports) {
-      case .all: if isSoundFull { return tracks.end(.sound) }
+      case .all: if isSoundFull { return reachEnd(.sound) }
       case .waits: return
-      case .isBeyond: return tracks.end(.sound)
+      case .isBeyond: return reachEnd(.sound)
       }
     }
   }
@@ -393,7 +401,7 @@ final class MediaEncoder {
     let piece = min(target, (places.front ?? begin) + Self.silencePiece)
     hasMoreSilence = piece < target
     try writeSilence(places.fill(to: piece))
-    if isSoundFull { tracks.end(.sound) }
+    if isSoundFull { reachEnd(.sound) }
   }
 
   /// Flushes the encoders and passes on the rest.

@@ -128,7 +128,7 @@ final class VideoRecording {
 
   /// True if everything up to the duration was received, and no change at `next` comes first.
   func hasReachedDuration(before next: Nanoseconds?) -> Bool {
-    guard let longest, encoder.isComplete else { return false }
+    guard let longest, encoder.isComplete, encoder.hasReachedEnd else { return false }
     return longest < next ?? .max
   }
 

@@ -11,11 +11,14 @@ import Testing
 struct RecordBench {
   /// Times of flashes and clicks in ms.
   static let times = [400, 1_200, 2_000, 2_800]
+  static let inputs = ["in": pictureInput(), "audio": soundInput()]
   let node: NodeBench
+
+  init(node: NodeBench) { self.node = node }
 
   init(
     _ path: String, _ parameters: [String: ParameterValue] = [:],
-    _ inputs: [String: OutputShape] = ["in": pictureInput(), "audio": soundInput()]
+    _ inputs: [String: OutputShape] = RecordBench.inputs
   ) throws {
     node = try NodeBench(
       VideoRecord.self, parameters.merging(["path": .string(path)]) { first, _ in first }, inputs: inputs)

@@ -151,8 +151,8 @@ public struct AudioRecord: ~Copyable, Node {
       return .again
     }
     let flush = try current?.refreshIfDue(at: ports.now) ?? .max
-    let wish = min(flush, timeline.nextExpiry() ?? .max, changes.deadline ?? .max)
-    if wish != .max { ports.wake(at: wish) }
+    let due = min(flush, timeline.nextExpiry() ?? .max, changes.deadline ?? .max)
+    if due != .max { ports.wake(at: due) }
     return .done
   }
 

@@ -26,10 +26,9 @@ final class MediaEncoder {
   /// Where a recording begins that does not begin with the first packet.
   struct Beginning {
     var time: Nanoseconds
-    /// True if a recording ends there: of each track, this one receives nothing before it has taken over what that one did not record.
+    /// True if a recording ends there or earlier: of each track, this one receives nothing before it has taken over what that one did not
+    /// record.
     var follows: Bool
-    /// True if what is due before and arrives afterwards is too late; false if it was not to be recorded.
-    var countsEarlier: Bool
   }
 
   let pictures: PictureEncoder
@@ -50,6 +49,8 @@ final class MediaEncoder {
   private var places: SoundTimeline
   private let source: (pixel: PixelType, width: Int, height: Int)
   private let beginning: Beginning?
+  /// True if what is due before the beginning and arrives afterwards is too late; false if it was not to be recorded.
+  private var countsEarlier = false
   /// The tracks that receive, by their numbers.
   private var isOpen: [Bool]
   /// A picture that is due after the end.
@@ -91,7 +92,7 @@ final class MediaEncoder {
       sound = nil
     }
     places = SoundTimeline(
-      rate: shape?.format.rate ?? 1, from: beginning?.time, countsEarlier: beginning?.countsEarlier ?? true)
+      rate: shape?.format.rate ?? 1, from: beginning?.time, countsEarlier: beginning == nil)
     self.beginning = beginning
     isOpen = MediaTrack.allCases.map { _ in beginning?.follows != true }
     unsafe samples = .allocate(capacity: (shape?.frames ?? 0) * (shape?.format.channels ?? 0))
@@ -178,12 +179,14 @@ final class MediaEncoder {
   private func takeOver(_ track: MediaTrack, from other: MediaEncoder) {
     guard !isOpen(track), let beginning else { return }
     isOpen[track.rawValue] = true
+    // What is due between two recordings is to be in neither.
+    countsEarlier = other.end == beginning.time
     switch track {
     case .pictures: heldPicture = other.heldPicture.take()
     case .sound:
       held = other.held.take()
       heldFrames = other.heldFrames
-      places = other.places.continued(at: beginning.time, countsEarlier: beginning.countsEarlier)
+      places = other.places.continued(at: beginning.time, countsEarlier: countsEarlier)
     }
   }
 
@@ -221,7 +224,7 @@ final class MediaEncoder {
       return reachEnd(.pictures)
     }
     if let beginning, time < beginning.time {
-      if beginning.countsEarlier { drops.pictures += 1 }
+      if countsEarlier { drops.pictures += 1 }
       return
     }
     try encodePicture(packet, at: time)

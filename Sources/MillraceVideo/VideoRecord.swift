@@ -4,26 +4,32 @@ internal import MillraceFiles
 
 /// `video.record`: records pictures, and audio if linked, to a file.
 ///
-/// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate the file's audio codec supports.
+/// - Input `in`: raw pictures of any pixel type and size. Input `audio`: s16 or f32, mono or stereo, at a rate the file's audio codec
+///   supports.
 /// - **Times.** A picture is shown at its packet's time, whatever was dropped before it; a picture not later than the previous one is
-///   dropped (`late`). Audio starts at its first packet's time and continues by position; gaps become silence. If positions and times disagree
-///   by more than 20 ms for 200 ms, or by 250 ms at once, audio is moved to its packets' times (`moved`).
+///   dropped (`late`). Audio starts at its first packet's time and continues by position; gaps become silence. If positions and times
+///   disagree by more than 20 ms for 200 ms, or by 250 ms at once, audio is moved to its packets' times (`moved`).
 /// - **Waiting.** Each track waits for the other, until that has delivered nothing for `patience`; then silence replaces missing audio, and
 ///   audio that arrives later is cut (`late`). If pictures start later than that, the recording starts with a black one. Each may end
 ///   before the other: the last picture is repeated every second until the audio ends.
 /// - **Sizes.** 4:2:0 needs even sides: an odd one is padded by repeating the last column or row. Colours are BT.601, video range, and
 ///   tagged as such.
 /// - `stop` completes the file at once, `cancel` removes it. `duration` completes it at that length.
-/// - **Several files.** `path` may be set while the graph runs. What is due before that graph time is recorded to the current file, what is due
-///   from then on to the next, which starts with a key frame: no picture or sample is lost or in both. If a track has been received beyond that
-///   time already, the change applies where it ends. The file is completed when both tracks have reached the change, or when one that has not
-///   delivers nothing for `patience`. An empty path records nothing until the next one. A path that cannot be recorded to changes nothing,
-///   and event `error` says why; neither can the path of the file that is being recorded: set an empty one first. A relative path is then
-///   relative to the program's working directory.
-/// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. One that starts with an empty path
-///   then waits for the next path, and ends with its inputs.
-/// - If the process is killed, the file is playable up to the last second or two. An existing file is replaced by the first picture or audio, not by
-///   a graph that never starts, and by a `path` that was set at once; a missing folder is an error and is not created.
+/// - **Several files.** `path` may be set while the graph runs. What is due before that graph time is recorded to the current file, what is
+///   due from then on to the next, which starts with a key frame: no picture or sample is lost or in both. If a track has been received
+///   beyond that time already, the change applies where it ends. The file is completed when both tracks have reached the change, or when
+///   one that has not delivers nothing for `patience`. Meanwhile the other track continues in the files that follow, across up to four
+///   changes. An empty path records nothing until the next one. A path that cannot be recorded to changes nothing, and event `error` says
+///   why. One of them is the path of the file that is being recorded: set an empty one first. A relative path is then relative to the
+///   program's working directory.
+/// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. If a change of `path` waits when a file
+///   has its duration, the node continues with that change. A node that starts with an empty path then waits for the next path, and ends
+///   with its inputs.
+/// - A node that is restarted after a fault (`onError`) begins with the path that was set last, and replaces a file that it had begun. If
+///   that path cannot be recorded to, event `error` says why, and the node waits for the next path.
+/// - If the process is killed, the file is playable up to the last second or two. A file named at the start is replaced by the first
+///   picture or audio, so a graph that fails to start leaves it intact. A file named by `path` while the graph runs is replaced
+///   immediately, and behind an empty path once the file before that is complete. A missing folder is an error and is not created.
 /// - A failed write (disk full) posts event `refused` and fails the node; what was written before stays readable.
 /// - No latency. Bulk lane, where it also encodes: 10 ms for a picture of 1280x720. Allocates.
 @safe
@@ -32,14 +38,30 @@ public struct VideoRecord: ~Copyable, Node {
   private static let stop = contract.parameterIndex("stop")
   private static let cancel = contract.parameterIndex("cancel")
 
+  /// A change of path that waits for the media before it.
+  private struct Change {
+    var time: Nanoseconds
+    /// When it waits no longer for a track that delivers nothing.
+    var deadline: Nanoseconds
+    /// The file that begins there; nil: nothing is recorded from there on.
+    var file: VideoRecording?
+  }
+
+  /// Most changes whose encoders are open at once, for their memory. Others wait until these have applied.
+  private static let mostChanges = 4
+
   private let settings: VideoRecording.Settings
   /// True if the node ends with its file; false if it waits for the next path.
   private let endsWithFile: Bool
   /// The file being recorded; nil: nothing is.
   private var current: VideoRecording?
-  /// The file of the first waiting change. It receives what lies behind the end of the current one, and is written when that is complete.
-  private var next: VideoRecording?
-  private var changes = RecordingChanges()
+  /// Where the current file ends, and what follows it. Each file receives what lies behind the end of the one before it, track by track,
+  /// and is written when that is complete.
+  private var changes: [Change] = []
+  /// Paths that were set and are not among `changes` yet.
+  private var requests = RecordingChanges()
+  /// The path of a recreated node that cannot be recorded to, until it is reported.
+  private var refused: (path: String, problem: NodeProblem)?
   /// The end of what was received while nothing was recorded.
   private var passed: Nanoseconds?
   private var isOver = false
@@ -63,18 +85,31 @@ public struct VideoRecord: ~Copyable, Node {
       duration: values.has("duration") ? values.nanoseconds("duration") : nil,
       progress: values.nanoseconds("progress"), inputs: setup.inputs, calls: calls)
     let (path, initial) = (values.string("path"), setup.initial.string("path"))
-    if path == initial {
-      current = path.isEmpty ? nil : try VideoRecording(path, settings)
-    } else {
-      // Of a node restarted after a fault, set while the graph ran: as then, a path that cannot be recorded to is no reason to end.
-      changes.add(path, at: nil, base: nil, deadline: 0)
+    var first: VideoRecording?
+    var refused: (path: String, problem: NodeProblem)?
+    if !path.isEmpty {
+      do throws(NodeProblem) {
+        let file = try VideoRecording(path, settings)
+        try file.open()
+        first = file
+      } catch {
+        // One that was set while the graph ran is, as then, no reason to end.
+        guard path != initial else { throw error }
+        refused = (path, error)
+      }
     }
+    // Nothing below may throw.
     self.settings = settings
+    self.refused = refused
     endsWithFile = !initial.isEmpty
+    current = first
   }
 
   /// The encoder of the file being recorded.
   var encoder: MediaEncoder? { current?.encoder }
+
+  /// The current file and those that follow it, in order.
+  private var files: [VideoRecording] { ([current] + changes.map(\.file)).compactMap { $0 } }
 
   // MARK: Calls
 
@@ -97,9 +132,9 @@ public struct VideoRecord: ~Copyable, Node {
     guard !isOver, case .set(let parameter, let value) = message else { return }
     switch (parameter, value) {
     case (Self.path, .string(let path)):
-      let reached = [current?.encoder.reached, next?.encoder.reached, passed].compactMap { $0 }.max()
-      changes.add(
-        path, at: ports.now, base: reached ?? ports.now, deadline: ports.now + settings.patience)
+      let reached = files.compactMap(\.encoder.reached) + changes.map(\.time) + [passed ?? .min]
+      requests.add(
+        path, at: ports.now, base: reached.max() ?? .min, deadline: ports.now + settings.patience)
       ports.wake(at: ports.now)
     case (Self.stop, .bool(true)):
       stops = true
@@ -111,8 +146,7 @@ public struct VideoRecord: ~Copyable, Node {
 
   /// Releases the files at a fault, and reports what is safe.
   private mutating func releasing(_ fault: NodeFault, _ ports: inout Ports) -> NodeFault {
-    current?.release()
-    next?.release()
+    for file in files { file.release() }
     if fault.reason == .system {
       ports.post(Event.refused.rawValue) { $0.field("seconds", Double(fault.detail) / 1e3, decimals: 3) }
     }
@@ -121,6 +155,9 @@ public struct VideoRecord: ~Copyable, Node {
 
   /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if let (path, problem) = refused.take() {
+      ports.post(problem, as: Event.error.rawValue, naming: "path", path)
+    }
     if stops {
       stops = false
       try stop(&ports)
@@ -128,67 +165,70 @@ public struct VideoRecord: ~Copyable, Node {
     }
     open(&ports)
     try take(&ports)
-    if next == nil, let current, current.hasReachedDuration(before: changes.next) {
+    if changes.isEmpty, let current, current.hasReachedDuration(before: nil) {
       try endFile("duration", &ports)
       return isOver ? .ended : .again
     }
     if try change(isLast: isLast, &ports) { return .again }
     guard let current else { return .done }
-    var wish = min(
+    var due = min(
       try current.refreshIfDue(at: ports.now), current.encoder.nextExpiry(after: ports.now) ?? .max)
-    if let deadline = changes.deadline { wish = min(wish, max(deadline, current.encoder.stalled)) }
-    if wish != .max { ports.wake(at: wish) }
+    if let change = changes.first { due = min(due, max(change.deadline, current.encoder.stalled)) }
+    if due != .max { ports.wake(at: due) }
     return .done
   }
 
   // MARK: Files
 
-  /// Opens the file of the first waiting change. A path that cannot be recorded to changes nothing.
+  /// Opens the files of the paths that were set. A path that cannot be recorded to changes nothing.
   private mutating func open(_ ports: inout Ports) {
-    while next == nil, let path = changes.path, let time = changes.next {
-      guard !path.isEmpty else {
-        // Nothing to end.
-        guard current == nil else { return }
-        _ = changes.take()
-        continue
+    while changes.count < Self.mostChanges, let place = requests.next, let deadline = requests.deadline,
+      let path = requests.take()
+    {
+      // What is recorded up to there; nil: nothing is.
+      let last = changes.isEmpty ? current : changes[changes.count - 1].file
+      let time = max(place, last?.encoder.reached ?? place, changes.last?.time ?? place)
+      let file = path.isEmpty ? nil : open(path, at: time, behind: last, &ports)
+      if current == nil {
+        current = file
+        file?.postBegan(&ports)
+      } else if file != nil || path.isEmpty && last != nil {
+        last?.encoder.end(at: time)
+        changes.append(Change(time: time, deadline: deadline, file: file))
       }
-      let isNext = current != nil
-      let opened = open(
-        path, MediaEncoder.Beginning(time: time, follows: isNext, countsEarlier: isNext), &ports)
-      guard isNext, opened != nil else {
-        _ = changes.take()
-        current = current ?? opened
-        if !isNext { opened?.postBegan(&ports) }
-        continue
-      }
-      next = opened
     }
   }
 
-  /// Begins a file; nil if that fails, which event `error` reports.
+  /// Opens a file behind another one, or where nothing is recorded; nil if that fails, which event `error` reports.
   private func open(
-    _ path: String, _ beginning: MediaEncoder.Beginning, _ ports: inout Ports
+    _ path: String, at time: Nanoseconds, behind last: VideoRecording?, _ ports: inout Ports
   ) -> VideoRecording? {
     do throws(NodeProblem) {
-      return try VideoRecording(path, settings, from: beginning, besides: current)
+      if path == last?.path { throw RecordingPath.alreadyRecorded(path) }
+      let file = try VideoRecording(
+        path, settings, from: MediaEncoder.Beginning(time: time, follows: current != nil))
+      // A file that is still recorded to may be set again behind another path, and behind an empty one even by another name. Its
+      // encoders need not wait until it is free.
+      let recorded = files
+      let isFree = last != nil && !recorded.contains { $0.path == path }
+      if isFree || recorded.isEmpty { try file.start() }
+      return file
     } catch {
-      let (text, path) = (Array(error.description.utf8), Array(path.utf8))
-      ports.post(Event.error.rawValue) { event in
-        event.field("text", utf8: text.span)
-        event.field("path", utf8: path.span)
-      }
+      ports.post(error, as: Event.error.rawValue, naming: "path", path)
       return nil
     }
   }
 
-  /// Encodes what waits: up to the next change for the current file, and behind it for the next.
+  /// Encodes what waits: of each track, up to the next change for the current file, and behind it for the files that follow.
   private mutating func take(_ ports: inout Ports) throws(NodeFault) {
     guard let current else { return discard(&ports) }
-    if let time = changes.next { current.encoder.end(at: time) }
     try current.take(&ports)
     drops.post(current.encoder, &ports)
-    // A second change ends the next file, which has to be the current one by then.
-    if let next, changes.count == 1 { try next.take(&ports, after: current) }
+    var last = current
+    for file in changes.compactMap(\.file) {
+      try file.take(&ports, after: last)
+      last = file
+    }
   }
 
   /// Discards what arrives while nothing is recorded.
@@ -203,36 +243,34 @@ public struct VideoRecord: ~Copyable, Node {
     }
   }
 
-  /// Ends the current file at the first waiting change, if that has been reached or was waited for. False if not.
+  /// Ends the current file at the first change, if that has been reached or was waited for. False if not.
   private mutating func change(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard let current, changes.next != nil else { return false }
-    let isStalled = changes.isOverdue(at: ports.now) && current.encoder.stalled <= ports.now
+    guard let current, let first = changes.first else { return false }
+    let isStalled = max(first.deadline, current.encoder.stalled) <= ports.now
     guard isLast || isStalled || current.encoder.isComplete else { return false }
-    let duration = current.hasReachedDuration(before: changes.next)
-    _ = changes.take()
-    try end(current, duration ? "duration" : next == nil ? "stopped" : "replaced", &ports)
-    if let next {
-      self.next = nil
-      next.encoder.takeOver(from: current.encoder)
-      self.current = next
-      next.postBegan(&ports)
-    } else {
-      self.current = nil
-      passed = current.encoder.received
-      resume(after: current, &ports)
-    }
+    let hasDuration = current.hasReachedDuration(before: first.time)
+    try end(current, hasDuration ? "duration" : first.file == nil ? "stopped" : "replaced", &ports)
+    self.current = nil
+    begin(after: current.encoder, &ports)
     return true
   }
 
-  /// Begins the next file, if its path was set while the one before it was waiting for its end.
-  private mutating func resume(after ended: VideoRecording, _ ports: inout Ports) {
-    guard let path = changes.path, !path.isEmpty, let time = changes.next else { return }
-    _ = changes.take()
-    let beginning = MediaEncoder.Beginning(time: time, follows: true, countsEarlier: false)
-    guard let opened = open(path, beginning, &ports) else { return }
-    opened.encoder.takeOver(from: ended.encoder)
-    current = opened
-    opened.postBegan(&ports)
+  /// Begins the first of the files that follow, or notes that nothing is recorded any more.
+  private mutating func begin(after ended: MediaEncoder, _ ports: inout Ports) {
+    var last = ended
+    while current == nil, !changes.isEmpty {
+      guard let file = changes.removeFirst().file else { continue }
+      file.encoder.takeOver(from: last)
+      last = file.encoder
+      do throws(NodeProblem) {
+        try file.start()
+        current = file
+        file.postBegan(&ports)
+      } catch {
+        ports.post(error, as: Event.error.rawValue, naming: "path", file.path)
+      }
+    }
+    if current == nil { passed = ended.received ?? passed }
   }
 
   /// Completes a file.
@@ -255,10 +293,14 @@ public struct VideoRecord: ~Copyable, Node {
 
   // MARK: Ending
 
+  /// Completes the files before the one that was set last.
+  private mutating func completeEarlier(_ ports: inout Ports) throws(NodeFault) {
+    repeat { open(&ports) } while try change(isLast: true, &ports)
+  }
+
   /// Completes the file that was set last, as far as it was received.
   private mutating func stop(_ ports: inout Ports) throws(NodeFault) {
-    if next != nil { _ = try change(isLast: true, &ports) }
-    changes.removeAll()
+    try completeEarlier(&ports)
     try endFile("stopped", &ports)
   }
 
@@ -270,10 +312,7 @@ public struct VideoRecord: ~Copyable, Node {
 
   /// Removes the file that was set last.
   private mutating func cancel(_ ports: inout Ports) throws(NodeFault) {
-    if next != nil {
-      do throws(NodeFault) { _ = try change(isLast: true, &ports) } catch { throw releasing(error, &ports) }
-    }
-    changes.removeAll()
+    do throws(NodeFault) { try completeEarlier(&ports) } catch { throw releasing(error, &ports) }
     current?.cancel(&ports)
     passed = current?.encoder.received ?? passed
     current = nil
@@ -282,7 +321,7 @@ public struct VideoRecord: ~Copyable, Node {
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {
-    if let next, next.hasFailed { return next.explain(fault) }
+    if let failed = files.first(where: \.hasFailed) { return failed.explain(fault) }
     return current?.explain(fault)
   }
 }

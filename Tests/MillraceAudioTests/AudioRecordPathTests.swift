@@ -338,4 +338,21 @@ struct AudioRecordPathTests {
     #expect(bench.close() == [])
     #expect(try samples(first) == ramp(0..<800) && samples(second) == ramp(800..<2_400))
   }
+
+  @Test("a file that has its duration before a change of path is followed by that change")
+  func durationBeforeChange() throws {
+    let (first, second) = (folder.file("first.wav"), folder.file("second.wav"))
+    let bench = try bench(first, ["duration": 100])
+    try push(bench, packets: 0..<4)
+    // The audio has got to 80 ms.
+    try bench.advance(to: .milliseconds(200))
+    try bench.set("path", .string(second))
+    try push(bench, packets: 4..<20)
+    #expect(bench.hasEnded)
+    let completed = bench.events().filter { $0.name == "completed" }
+    #expect(completed.map { $0.string("path") } == [first, second])
+    #expect(completed.map { $0.string("reason") } == ["duration", "duration"])
+    #expect(bench.close() == [])
+    #expect(try samples(first) == ramp(0..<800) && samples(second) == ramp(1_600..<2_400))
+  }
 }

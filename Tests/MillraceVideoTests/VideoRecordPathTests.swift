@@ -4,6 +4,7 @@ import MillraceTesting
 import TestSystem
 import Testing
 
+@testable import MillraceTesting
 @testable import MillraceVideo
 
 @Suite("video.record: paths set while the graph runs")
@@ -17,6 +18,19 @@ struct VideoRecordPathTests {
       bench.picture(time)
       if time > 0 { bench.sound(time - 40) }
       try bench.node.run()
+    }
+  }
+
+  /// Delivers a picture every 40 ms, and audio 400 ms late.
+  ///
+  /// Each picture has to be taken before the next one comes: links of pictures keep only the newest.
+  private func pushLate(_ bench: RecordBench, from start: Int = 0, to end: Int, isTaken: Bool = true) throws {
+    for time in stride(from: start, to: end, by: 40) {
+      try bench.node.advance(to: .milliseconds(Int64(time)))
+      bench.picture(time)
+      if time >= 400 { bench.sound(time - 400) }
+      try bench.node.run()
+      if isTaken { #expect(bench.waitingPictures == 0, "at \(time) ms") }
     }
   }
 
@@ -81,6 +95,110 @@ struct VideoRecordPathTests {
     #expect(completed.map { $0.string("reason") } == ["replaced", "ended"])
     #expect(completed.map { $0.number("pictures") } == [11, 20])
     #expect(completed.map { $0.number("samples") } == [19_680, 39_840])
+  }
+
+  @Test("no picture is lost while the audio before two changes is waited for")
+  func lateSoundOfTwo() throws {
+    let paths = (0..<3).map { folder.file("part\($0).mkv") }
+    let bench = try RecordBench(paths[0])
+    try pushLate(bench, to: 840)
+    try set(bench, paths[1], at: 810)
+    try pushLate(bench, from: 840, to: 920)
+    try set(bench, paths[2], at: 890)
+    try pushLate(bench, from: 920, to: 1_600)
+    bench.sound(1_200, 400)
+    let events = try bench.finish().filter { $0.name != "progress" }
+    #expect(events.map(\.name) == ["began", "completed", "began", "completed", "began", "completed"])
+    let completed = completed(events)
+    #expect(completed.map { $0.string("path") } == paths)
+    #expect(completed.map { $0.string("reason") } == ["replaced", "replaced", "ended"])
+    // 40 pictures, and audio of 810, 80 and 710 ms.
+    #expect(completed.map { $0.number("pictures") } == [21, 2, 17])
+    #expect(completed.map { $0.number("samples") } == [38_880, 3_840, 34_080])
+    let videos = try paths.map { try PlayedFilm($0) }
+    #expect(videos.map(\.times.count) == [21, 2, 17])
+  }
+
+  @Test(
+    "no picture is lost behind an empty path, and nothing of the time without a file is late",
+    arguments: [0, 80], [true, false])
+  func lateSoundOfEmpty(pause: Int, isSame: Bool) throws {
+    let first = folder.file("first.mkv")
+    let second = isSame ? first : folder.file("second.mkv")
+    let bench = try RecordBench(first)
+    try pushLate(bench, to: 840)
+    try set(bench, "", at: 810)
+    // Nobody needs the pictures of the time without a file.
+    try pushLate(bench, from: 840, to: 840 + pause, isTaken: false)
+    try set(bench, second, at: 810 + pause)
+    try pushLate(bench, from: 840 + pause, to: 1_600)
+    bench.sound(1_200, 400)
+    let events = try bench.finish().filter { $0.name != "progress" }
+    #expect(events.map(\.name) == ["began", "completed", "began", "completed"])
+    let completed = completed(events)
+    #expect(completed.map { $0.string("path") } == [first, second])
+    #expect(completed.map { $0.string("reason") } == ["stopped", "ended"])
+    #expect(completed.map { $0.number("pictures") } == [21, Double(19 - pause / 40)])
+    #expect(completed.map { $0.number("samples") } == [38_880, Double((790 - pause) * 48)])
+    #expect(try PlayedFilm(second).times.count == 19 - pause / 40)
+  }
+
+  @Test("a path that is set again behind another one is recorded to again")
+  func lateSoundOfSame() throws {
+    let (first, second) = (folder.file("first.mkv"), folder.file("second.mkv"))
+    let bench = try RecordBench(first)
+    try pushLate(bench, to: 840)
+    try set(bench, second, at: 810)
+    try pushLate(bench, from: 840, to: 920)
+    try set(bench, first, at: 890)
+    try pushLate(bench, from: 920, to: 1_600)
+    bench.sound(1_200, 400)
+    let events = try bench.finish()
+    #expect(texts(events) == [])
+    let completed = completed(events)
+    #expect(completed.map { $0.string("path") } == [first, second, first])
+    #expect(completed.map { $0.number("pictures") } == [21, 2, 17])
+    #expect(try PlayedFilm(first).times.count == 17)
+  }
+
+  @Test("a file that has its duration before a change is followed by the next, and nothing is late")
+  func durationBeforeChange() throws {
+    let paths = (0..<2).map { folder.file("part\($0).mkv") }
+    let bench = try RecordBench(paths[0], ["duration": 600])
+    try pushLate(bench, to: 720, isTaken: false)
+    // The audio has got to 320 ms.
+    try set(bench, paths[1], at: 700)
+    try pushLate(bench, from: 720, to: 1_800, isTaken: false)
+    // No change waits when the second file has its duration.
+    #expect(bench.node.hasEnded)
+    let events = bench.node.events()
+    #expect(events.map(\.name) == ["began", "completed", "began", "completed"])
+    let completed = completed(events)
+    #expect(completed.map { $0.string("path") } == paths)
+    #expect(completed.map { $0.string("reason") } == ["duration", "duration"])
+    #expect(completed.map { $0.number("pictures") } == [15, 15])
+    #expect(completed.map { $0.number("samples") } == [28_800, 28_800])
+    #expect(bench.node.close() == [])
+  }
+
+  @Test(
+    "stop and cancel concern the path that was set last, however many wait", arguments: ["stop", "cancel"])
+  func endingOfMany(end: String) throws {
+    // More than have encoders at once.
+    let paths = (0..<7).map { folder.file("part\($0).mkv") }
+    let bench = try RecordBench(paths[0])
+    try pushLate(bench, to: 840)
+    for path in paths.dropFirst() { try bench.node.set("path", .string(path)) }
+    try bench.node.set(end, true)
+    try bench.node.run()
+    #expect(bench.node.hasEnded)
+    let events = bench.node.events()
+    let last = end == "stop" ? "completed" : "cancelled"
+    let pairs = (1..<7).flatMap { _ in ["completed", "began"] }
+    #expect(events.map(\.name) == ["began"] + pairs + [last])
+    #expect(completed(events).compactMap { $0.number("pictures") }.reduce(0, +) == 21)
+    #expect(folder.names == (end == "stop" ? 0..<7 : 0..<6).map { "part\($0).mkv" })
+    #expect(bench.node.close() == [])
   }
 
   @Test("without a path nothing is recorded until one is set", arguments: ["mp4", "mkv"])
@@ -209,6 +327,44 @@ struct VideoRecordPathTests {
     #expect(bench.node.close() == [])
   }
 
+  @Test("a recreated node reports that the last path cannot be recorded to, and waits for the next one")
+  func recreatedWithoutFile() throws {
+    let (held, path) = (folder.file("held.mkv"), folder.file("video.mkv"))
+    let other = try RecordBench(held)
+    let bench = try RecordBench(
+      node: NodeBench(Recreated.self, ["path": .string(held)], inputs: RecordBench.inputs))
+    try push(bench, to: 400)
+    let texts = texts(bench.node.events())
+    #expect(texts.count == 1)
+    #expect(texts.first?.contains("is being read or written by another node or program") == true, "\(texts)")
+    #expect(!bench.node.hasEnded)
+    try set(bench, path)
+    try push(bench, from: 400, to: 800)
+    let events = try bench.finish()
+    #expect(self.texts(events) == [] && other.node.close() == [])
+    #expect(completed(events).map { $0.number("pictures") } == [10])
+    #expect(try PlayedFilm(path).times.count == 10)
+  }
+
+  @Test(
+    "a recreated node ends with its file if the graph started with one, whichever that was",
+    arguments: [true, false])
+  func recreatedWithFile(hadFile: Bool) throws {
+    let path = folder.file("video.mkv")
+    put(Array("what was recorded before the fault".utf8), at: path)
+    let bench = try RecordBench(
+      node: NodeBench(
+        Recreated.self, ["path": .string(path), "duration": 200, "stop": .bool(hadFile)],
+        inputs: RecordBench.inputs))
+    try push(bench, to: 400)
+    #expect(bench.node.hasEnded == hadFile)
+    if !hadFile { try bench.node.finish() }
+    let events = bench.node.events()
+    #expect(completed(events).map { $0.string("reason") } == ["duration"])
+    #expect(bench.node.close() == [])
+    #expect(try PlayedFilm(path).times.count == 5)
+  }
+
   @Test("a timeline that continues another loses no frame, whatever the jitter of times", arguments: [-7, 7])
   func jitter(milliseconds: Int64) {
     var first = SoundTimeline(rate: 48_000)
@@ -224,5 +380,31 @@ struct VideoRecordPathTests {
     next.note(240)
     let following = next.place(frames: 480, position: 960, time: .milliseconds(20), isNew: false)
     #expect(following == SoundTimeline.Place(silence: 0, cut: 0, count: 480))
+  }
+}
+
+/// `video.record` that is recreated with another path than the graph started with: an empty one, or that of a file if `stop` is set.
+private struct Recreated: ~Copyable, Node {
+  static var contract: NodeContract { VideoRecord.contract }
+  private var node: VideoRecord
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    var setup = copy setup
+    setup.initial["path"] = .string(setup.parameters.bool("stop") ? "first.mkv" : "")
+    node = try VideoRecord(setup)
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.finish(&ports) }
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    try node.receive(message, &ports)
+  }
+}
+
+extension RecordBench {
+  /// Pictures that were delivered and not taken.
+  fileprivate var waitingPictures: Int {
+    let counts = node.wiring.inputLinks[0]?.counts
+    return node.feeds[0].waiting.count - node.feeds[0].entered + (counts.map { $0.pushed - $0.popped } ?? 0)
   }
 }

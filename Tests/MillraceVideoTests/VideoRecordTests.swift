@@ -11,11 +11,14 @@ import Testing
 struct RecordBench {
   /// Times of flashes and clicks in ms.
   static let times = [400, 1_200, 2_000, 2_800]
+  static let inputs = ["in": pictureInput(), "audio": soundInput()]
   let node: NodeBench
+
+  init(node: NodeBench) { self.node = node }
 
   init(
     _ path: String, _ parameters: [String: ParameterValue] = [:],
-    _ inputs: [String: OutputShape] = ["in": pictureInput(), "audio": soundInput()]
+    _ inputs: [String: OutputShape] = RecordBench.inputs
   ) throws {
     node = try NodeBench(
       VideoRecord.self, parameters.merging(["path": .string(path)]) { first, _ in first }, inputs: inputs)
@@ -432,6 +435,29 @@ struct VideoRecordTests {
     #expect(video.times.count == 38 && video.flashes.count == 2)
     // 1.5 s, plus the codec's blocks.
     #expect((72_000..<75_500).contains(video.samples.count), "\(video.samples.count)")
+  }
+
+  @Test("a recording whose inputs end before the duration has ended with them", arguments: [1_000, 1_480])
+  func endedEarlier(length: Int) throws {
+    let path = folder.file("video.mp4")
+    let bench = try RecordBench(path, ["duration": 1_500])
+    try bench.push(to: length)
+    let events = try bench.finish()
+    let last = try #require(events.last)
+    #expect(last.string("reason") == "ended" && last.number("seconds") == Double(length) / 1_000)
+  }
+
+  @Test("one track that reaches the duration is enough if the other ended before", arguments: [true, false])
+  func durationOfOne(picturesEnd: Bool) throws {
+    let path = folder.file("video.mp4")
+    let bench = try RecordBench(path, ["duration": 1_500])
+    try bench.push(to: 800)
+    bench.node.end(picturesEnd ? "in" : "audio")
+    try bench.push(from: 800, to: 2_400, pictures: { _ in !picturesEnd }, sound: { _ in picturesEnd })
+    #expect(bench.node.hasEnded)
+    let last = try #require(bench.node.events().last)
+    #expect(last.string("reason") == "duration" && last.number("seconds") == 1.5)
+    #expect(bench.node.close() == [])
   }
 
   @Test("stop completes the recording at once, and the file may be used")

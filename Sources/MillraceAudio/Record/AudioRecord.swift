@@ -17,8 +17,9 @@ public import MillraceCore
 ///   time does not arrive, the change waits for `patience`. A path that cannot be recorded to changes nothing, and event `error` says why;
 ///   neither can the path of the file that is being recorded: set an empty one first. A relative path is then relative to the program's
 ///   working directory.
-/// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. One that starts with an empty path
-///   then waits for the next path, and ends with its inputs.
+/// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. If a change of `path` waits when a file
+///   has its duration, the node continues with that change. A node that starts with an empty path then waits for the next path, and ends
+///   with its inputs.
 /// - A node that is restarted after a fault (`onError`) begins with the path that was set last, and replaces a file that it had begun. If
 ///   that path cannot be recorded to, event `error` says why, and the node waits for the next path.
 /// - A graph that is stopped completes the file. A killed process leaves a file that plays up to the last second or so. The encoders
@@ -131,7 +132,9 @@ public struct AudioRecord: ~Copyable, Node {
 
   /// Takes what has arrived and writes what is due. `done`: nothing is left to do at present.
   private mutating func record(isLast: Bool, _ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if let (path, problem) = refused.take() { report(problem, of: path, &ports) }
+    if let (path, problem) = refused.take() {
+      ports.post(problem, as: Event.error.rawValue, naming: "path", path)
+    }
     if stops {
       stops = false
       try endFile("stopped", &ports)
@@ -149,8 +152,8 @@ public struct AudioRecord: ~Copyable, Node {
       return .again
     }
     let flush = try current?.refreshIfDue(at: ports.now) ?? .max
-    let wish = min(flush, timeline.nextExpiry() ?? .max, changes.deadline ?? .max)
-    if wish != .max { ports.wake(at: wish) }
+    let due = min(flush, timeline.nextExpiry() ?? .max, changes.deadline ?? .max)
+    if due != .max { ports.wake(at: due) }
     return .done
   }
 
@@ -195,16 +198,8 @@ public struct AudioRecord: ~Copyable, Node {
       }
       return recording
     } catch {
-      report(error, of: path, &ports)
+      ports.post(error, as: Event.error.rawValue, naming: "path", path)
       return nil
-    }
-  }
-
-  private func report(_ problem: NodeProblem, of path: String, _ ports: inout Ports) {
-    let (text, path) = (Array(problem.description.utf8), Array(path.utf8))
-    ports.post(Event.error.rawValue) { event in
-      event.field("text", utf8: text.span)
-      event.field("path", utf8: path.span)
     }
   }
 
@@ -230,8 +225,15 @@ public struct AudioRecord: ~Copyable, Node {
       try write(count, to: current, &ports)
     }
     timeline.drop(count)
-    if let current, let duration, current.recorded >= duration { try endFile("duration", &ports) }
+    if let current, let duration, current.recorded >= duration { try endAtDuration(current, &ports) }
     return true
+  }
+
+  /// Ends a file at its duration. A change of path that waits is a reason to continue.
+  private mutating func endAtDuration(_ file: Recording, _ ports: inout Ports) throws(NodeFault) {
+    guard changes.next != nil else { return try endFile("duration", &ports) }
+    try file.complete("duration", &ports)
+    current = nil
   }
 
   private func write(_ count: Int, to file: Recording, _ ports: inout Ports) throws(NodeFault) {

@@ -30,12 +30,6 @@ package struct RecordingChanges {
   /// Where the next change applies; nil if none waits.
   package var next: Int64? { waiting.first?.position }
 
-  /// The next change's path; nil if none waits.
-  package var path: String? { waiting.first?.path }
-
-  /// Number of waiting changes.
-  package var count: Int { waiting.count }
-
   /// When the next change applies at the latest.
   package var deadline: Nanoseconds? { waiting.first?.deadline }
 

@@ -26,10 +26,9 @@ final class MediaEncoder {
   /// Where a recording begins that does not begin with the first packet.
   struct Beginning {
     var time: Nanoseconds
-    /// True if a recording ends there: of each track, this one receives nothing before it has taken over what that one did not record.
+    /// True if a recording ends there or earlier: of each track, this one receives nothing before it has taken over what that one did not
+    /// record.
     var follows: Bool
-    /// True if what is due before and arrives afterwards is too late; false if it was not to be recorded.
-    var countsEarlier: Bool
   }
 
   let pictures: PictureEncoder
@@ -43,11 +42,15 @@ final class MediaEncoder {
   private(set) var end: Nanoseconds?
   /// The end of what was received, recorded or not; nil before anything arrived.
   private(set) var received: Nanoseconds?
+  /// True if a track has reached the end; false as well if all tracks ended before it.
+  private(set) var hasReachedEnd = false
 
   private var tracks: TrackInterleaver
   private var places: SoundTimeline
   private let source: (pixel: PixelType, width: Int, height: Int)
   private let beginning: Beginning?
+  /// True if what is due before the beginning and arrives afterwards is too late; false if it was not to be recorded.
+  private var countsEarlier = false
   /// The tracks that receive, by their numbers.
   private var isOpen: [Bool]
   /// A picture that is due after the end.
@@ -89,7 +92,7 @@ final class MediaEncoder {
       sound = nil
     }
     places = SoundTimeline(
-      rate: shape?.format.rate ?? 1, from: beginning?.time, countsEarlier: beginning?.countsEarlier ?? true)
+      rate: shape?.format.rate ?? 1, from: beginning?.time, countsEarlier: beginning == nil)
     self.beginning = beginning
     isOpen = MediaTrack.allCases.map { _ in beginning?.follows != true }
     unsafe samples = .allocate(capacity: (shape?.frames ?? 0) * (shape?.format.channels ?? 0))
@@ -176,12 +179,14 @@ final class MediaEncoder {
   private func takeOver(_ track: MediaTrack, from other: MediaEncoder) {
     guard !isOpen(track), let beginning else { return }
     isOpen[track.rawValue] = true
+    // What is due between two recordings is to be in neither.
+    countsEarlier = other.end == beginning.time
     switch track {
     case .pictures: heldPicture = other.heldPicture.take()
     case .sound:
       held = other.held.take()
       heldFrames = other.heldFrames
-      places = other.places.continued(at: beginning.time, countsEarlier: beginning.countsEarlier)
+      places = other.places.continued(at: beginning.time, countsEarlier: countsEarlier)
     }
   }
 
@@ -189,6 +194,12 @@ final class MediaEncoder {
 
   /// Records up to which time packets were received.
   private func note(received time: Nanoseconds) { received = max(received ?? .min, time) }
+
+  /// Ends a track at the end of the recording.
+  private func reachEnd(_ track: MediaTrack) {
+    hasReachedEnd = true
+    tracks.end(track)
+  }
 
   /// Keeps the library's message if a call fails.
   private func keepingWords(_ body: () throws(NodeFault) -> Void) throws(NodeFault) {
@@ -210,10 +221,10 @@ final class MediaEncoder {
     note(received: time)
     if let end, time >= end {
       heldPicture = consume packet
-      return tracks.end(.pictures)
+      return reachEnd(.pictures)
     }
     if let beginning, time < beginning.time {
-      if beginning.countsEarlier { drops.pictures += 1 }
+      if countsEarlier { drops.pictures += 1 }
       return
     }
     try encodePicture(packet, at: time)
@@ -247,9 +258,9 @@ final class MediaEncoder {
       }
       tracks.noteArrival(.sound, at: ports.now)
       switch try write(packet, &ports) {
-      case .all: if isSoundFull { return tracks.end(.sound) }
+      case .all: if isSoundFull { return reachEnd(.sound) }
       case .waits: return
-      case .isBeyond: return tracks.end(.sound)
+      case .isBeyond: return reachEnd(.sound)
       }
     }
   }
@@ -393,7 +404,7 @@ final class MediaEncoder {
     let piece = min(target, (places.front ?? begin) + Self.silencePiece)
     hasMoreSilence = piece < target
     try writeSilence(places.fill(to: piece))
-    if isSoundFull { tracks.end(.sound) }
+    if isSoundFull { reachEnd(.sound) }
   }
 
   /// Flushes the encoders and passes on the rest.

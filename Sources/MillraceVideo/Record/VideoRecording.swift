@@ -33,8 +33,11 @@ final class VideoRecording {
   /// True after a fault: nothing more is written.
   private(set) var hasFailed = false
 
-  private let file: VideoFileWriter
+  private let format: VideoFileFormat
+  private let calls: FileBytes.Calls
   private let pathBytes: [UInt8]
+  /// Nil before `open`.
+  private var opened: VideoFileWriter?
   /// Released when the file is complete, and with the first fault, so that a recreated node can write it.
   private var lock: FileLock?
   private let duration: Nanoseconds?
@@ -48,48 +51,56 @@ final class VideoRecording {
   /// Interval at which data is flushed to the disk.
   private static let refreshInterval = Nanoseconds.milliseconds(1_000)
 
-  /// Opens and locks a file. Its content stays until `begin`, or the first packet.
+  /// Checks the path, and opens the encoders. Nothing is written before `open`.
   init(
     _ path: String, _ settings: Settings, from beginning: MediaEncoder.Beginning? = nil
   ) throws(NodeProblem) {
     guard let format = settings.format ?? VideoFileFormat(path: path) else {
       throw VideoRecordCheck.unknownExtension(path)
     }
+    let coding = settings.coding ?? format.codings[0]
+    // A path that was set while the graph ran has not been checked with it.
+    let problems = VideoRecordCheck.problems(
+      format, coding, pictures: settings.inputs.first?.shape?.format,
+      sound: settings.inputs.dropFirst().first?.shape?.format)
+    if let problem = problems.first { throw problem }
     try RecordingPath.check(path, medium: "pictures")
-    let encoder = try MediaEncoder(
+    encoder = try MediaEncoder(
       MediaEncoder.Settings(
         pictures: PictureEncoder.Settings(
-          coding: settings.coding ?? format.codings[0], bitrate: settings.bitrate,
-          keyInterval: settings.keyInterval, threads: settings.threads, hasChoice: format.codings.count > 1),
+          coding: coding, bitrate: settings.bitrate, keyInterval: settings.keyInterval,
+          threads: settings.threads, hasChoice: format.codings.count > 1),
         sound: format.sound, soundBitrate: settings.soundBitrate, patience: settings.patience,
         cure: format == .mp4 ? "record as mkv" : "record as mp4"),
       settings.inputs, from: beginning)
-    let lock = try FileLock(path, for: .writing)
-    file = try VideoFileWriter(path, format, encoder, calls: settings.calls)
-    self.lock = consume lock
     self.path = path
-    self.encoder = encoder
+    self.format = format
+    calls = settings.calls
     pathBytes = Array(path.utf8)
     duration = settings.duration
     progress = settings.progress
   }
 
-  /// Opens the next file of a node that is running, after the checks that the first one had before the graph was started.
-  convenience init(
-    _ path: String, _ settings: Settings, from beginning: MediaEncoder.Beginning,
-    besides other: VideoRecording?
-  ) throws(NodeProblem) {
-    if path == other?.path { throw RecordingPath.alreadyRecorded(path) }
-    if let format = settings.format ?? VideoFileFormat(path: path) {
-      let problems = VideoRecordCheck.problems(
-        format, settings.coding ?? format.codings[0], pictures: settings.inputs.first?.shape?.format,
-        sound: settings.inputs.dropFirst().first?.shape?.format)
-      if let problem = problems.first { throw problem }
-    }
-    try self.init(path, settings, from: beginning)
+  /// Locks the file and opens it. Its content stays until `begin`, or the first packet.
+  func open() throws(NodeProblem) {
+    guard opened == nil else { return }
+    let lock = try FileLock(path, for: .writing)
+    opened = try VideoFileWriter(path, format, encoder, calls: calls)
+    self.lock = consume lock
+  }
+
+  /// Opens the file of a node that is running, and writes its header, if that has not been done yet.
+  func start() throws(NodeProblem) {
+    try open()
     do throws(NodeFault) { try begin() } catch {
       throw NodeProblem(explain(error) ?? "\"\(path)\" cannot be begun", parameter: "path")
     }
+  }
+
+  /// The open file.
+  private var file: VideoFileWriter {
+    guard let opened else { preconditionFailure("the file is not open") }
+    return opened
   }
 
   // MARK: Recording
@@ -128,7 +139,7 @@ final class VideoRecording {
 
   /// True if everything up to the duration was received, and no change at `next` comes first.
   func hasReachedDuration(before next: Nanoseconds?) -> Bool {
-    guard let longest, encoder.isComplete else { return false }
+    guard let longest, encoder.isComplete, encoder.hasReachedEnd else { return false }
     return longest < next ?? .max
   }
 
@@ -206,8 +217,8 @@ final class VideoRecording {
     lock = nil
     guard fault.reason == .library else { return fault }
     // Keep what was encoded before. If the disk refuses that too, it keeps what it has.
-    if file.hasBegun { do throws(NodeFault) { try file.refresh() } catch {} }
-    return NodeFault(.library, code: fault.code, detail: file.safe / 1_000_000)
+    if let opened, opened.hasBegun { do throws(NodeFault) { try opened.refresh() } catch {} }
+    return NodeFault(.library, code: fault.code, detail: (opened?.safe ?? 0) / 1_000_000)
   }
 
   /// The message for a fault of this file.

@@ -7,11 +7,29 @@ import Testing
 
 @testable import MillraceDevices
 
-/// Devices by name: each is a file of that name in a folder. `pulse:gone` does not exist, and `pulse:slow` opens when it is let.
-private enum Script {
-  static let gate = Promise<Bool>()
+/// The devices of one test: each is a file of its name in the test's folder, which can be open once and takes a while to close. `gone` does not
+/// exist, and `slow` opens when it is let.
+private final class Script: Sendable {
+  /// The scripts by their folders: nodes find theirs by `path`.
+  private static let all = Locked<[String: Script]>([:])
 
-  static func settings(_ settings: DeviceSettings) throws(NodeProblem) -> DeviceSettings {
+  let gate = Promise<Bool>()
+  /// The names of the devices that were opened, in order.
+  let opened = Locked<[String]>([])
+  private let inUse = Locked<Set<String>>([])
+
+  static func register(_ folder: String) -> Script {
+    let script = Script()
+    all.withLock { $0[folder] = script }
+    return script
+  }
+
+  static func find(_ folder: String) throws(NodeProblem) -> Script {
+    guard let script = all.withLock({ $0[folder] }) else { throw NodeProblem("no script") }
+    return script
+  }
+
+  func open(_ settings: DeviceSettings, for line: PlaybackLine) throws(NodeProblem) -> any AudioDevice {
     let name = settings.name.name
     if name == "gone" {
       throw NodeProblem(
@@ -20,10 +38,43 @@ private enum Script {
     if name == "slow", gate.wait(.milliseconds(120_000)) == nil {
       throw NodeProblem("nobody opened the gate")
     }
-    guard let file = DeviceName("file") else { throw NodeProblem("no files") }
-    return DeviceSettings(
-      name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
+    opened.withLock { $0.append(name) }
+    guard inUse.withLock({ $0.insert(name).inserted }) else {
+      throw NodeProblem("the device \"\(name)\" is in use")
+    }
+    let device: any AudioDevice
+    do throws(NodeProblem) { device = try make(name, settings, line) } catch {
+      free(name)
+      throw error
+    }
+    return ScriptedDevice { [self] in
+      device.stop()
+      // Closing a sound card takes its time.
+      usleep(100_000)
+      free(name)
+    }
   }
+
+  private func free(_ name: String) { inUse.withLock { _ = $0.remove(name) } }
+
+  private func make(_ name: String, _ settings: DeviceSettings, _ line: PlaybackLine) throws(NodeProblem)
+    -> any AudioDevice
+  {
+    guard let file = DeviceName("file") else { throw NodeProblem("no files") }
+    let place = DeviceSettings(
+      name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
+    return try AudioDevices.open(place, for: line)
+  }
+}
+
+/// A device that is open already.
+private final class ScriptedDevice: AudioDevice {
+  private let close: @Sendable () -> Void
+
+  init(_ close: @escaping @Sendable () -> Void) { self.close = close }
+
+  func start() throws(NodeProblem) {}
+  func stop() { close() }
 }
 
 /// `audio.play` with the scripted devices.
@@ -32,8 +83,9 @@ private struct ScriptedPlay: ~Copyable, Node {
   private var node: AudioPlay
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    let script = try Script.find(setup.parameters.string("path"))
     node = try AudioPlay(setup) { (settings, line) throws(NodeProblem) in
-      try AudioDevices.open(try Script.settings(settings), for: line)
+      try script.open(settings, for: line)
     }
   }
 
@@ -50,6 +102,9 @@ struct DeviceChangeTests {
   private static let rate = 8_000
   private static let frames = 160
   private let folder = TemporaryFolder()
+  private let script: Script
+
+  init() { script = Script.register(folder.path) }
 
   private func bench(_ device: String = "pulse:first") throws -> NodeBench {
     try NodeBench(
@@ -142,15 +197,36 @@ struct DeviceChangeTests {
     bench.setGeneration(2)
     reply(2, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
-    // Back to the first one, which can be opened only once it is closed.
-    var isBack = false
-    for _ in 0..<60 where !isBack {
-      try bench.set("device", "pulse:first")
-      isBack = try wait(bench, for: "deviceChanged", "error", seen: &seen).name == "deviceChanged"
-    }
-    #expect(isBack, "\(seen)")
     #expect(bench.close() == [])
+    #expect(try sounds("first"))
     #expect(try sounds("second"))
+  }
+
+  @Test("a device that is still being closed is opened once that is done", .timeLimit(.minutes(10)))
+  func again() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    for name in ["pulse:second", "pulse:first", "pulse:second"] {
+      try bench.set("device", .string(name))
+      let event = try wait(bench, for: "deviceChanged", "error", seen: &seen)
+      #expect(event.name == "deviceChanged" && event.string("device") == name, "\(event)")
+    }
+    #expect(bench.close() == [])
+  }
+
+  @Test("a device set again while it is being opened is not opened twice", .timeLimit(.minutes(10)))
+  func twice() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    for name in ["pulse:slow", "pulse:second", "pulse:slow"] { try bench.set("device", .string(name)) }
+    script.gate.fulfill(true)
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:slow")
+    try bench.set("device", "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:second")
+    #expect(seen.allSatisfy { $0.name != "error" }, "\(seen)")
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == ["first", "slow", "second"])
+    #expect(bench.close() == [])
   }
 
   @Test("a device that cannot be opened is an event with the cure, and the present one continues")
@@ -190,7 +266,7 @@ struct DeviceChangeTests {
     reply(1, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
     #expect(!seen.contains { $0.name == "deviceChanged" })
-    Script.gate.fulfill(true)
+    script.gate.fulfill(true)
     #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
     #expect(seen.filter { ["deviceChanged", "error"].contains($0.name) }.count == 1, "\(seen)")
     #expect(bench.close() == [])

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A node whose parameter `device` can be set while its graph runs.
 ///
 /// Opening a device blocks for up to seconds, so it is done on a thread of its own while the present device continues. The node moves when the
@@ -31,7 +33,7 @@ package struct DeviceChange<Device> {
   fileprivate var device: String
   fileprivate var opening: DeviceOpening<Device>?
   /// The device that was set last while another one was being opened.
-  fileprivate var wish: String?
+  fileprivate var requested: String?
 
   package init(from device: String) { self.device = device }
 
@@ -42,7 +44,8 @@ package struct DeviceChange<Device> {
 extension DeviceChanging where Self: ~Copyable {
   /// Sets another device. On the node's worker; allocates.
   package mutating func setDevice(_ name: String, _ ports: inout Ports) {
-    change.wish = name
+    // Set again while it is being opened, a device is not opened twice.
+    change.requested = name == change.opening?.name ? nil : name
     openNext(&ports)
   }
 
@@ -52,7 +55,7 @@ extension DeviceChanging where Self: ~Copyable {
     do throws(NodeProblem) {
       guard let device = try opening.device else { return }
       // One that was set since then takes its place; this one is closed unused.
-      if change.wish == nil {
+      if change.requested == nil {
         guard try isReady(device, &ports) else { return }
         move(to: device, &ports)
         change.device = opening.name
@@ -62,13 +65,15 @@ extension DeviceChanging where Self: ~Copyable {
     } catch {
       postError(error, opening.name, &ports)
     }
+    // An unused device begins to close here, and not while the next one is being opened.
+    opening.release()
     change.opening = nil
     openNext(&ports)
   }
 
   private mutating func openNext(_ ports: inout Ports) {
-    guard change.opening == nil, let name = change.wish else { return }
-    change.wish = nil
+    guard change.opening == nil, let name = change.requested else { return }
+    change.requested = nil
     guard name != change.device else { return }
     do throws(NodeProblem) { change.opening = try opening(of: name) } catch {
       postError(error, name, &ports)
@@ -86,17 +91,21 @@ extension DeviceChanging where Self: ~Copyable {
 
 /// A device that is being opened on a thread of its own.
 ///
-/// A device that was opened and not taken is closed with this object.
-package final class DeviceOpening<Device>: Sendable {
+/// A device that was opened and not taken is closed with this object. The thread keeps no reference to the device once the node sees it, so the
+/// last one is released by the node.
+package final class DeviceOpening<Device>: @unchecked Sendable {
   private enum State {
     case opening
     case open(Device)
     case failed(NodeProblem)
+    case released
   }
 
   /// The name as it was set.
   package let name: String
-  private let state = Locked(State.opening)
+  /// Belongs to the thread, and to the node from `isDone` on.
+  private var state = State.opening
+  private let isDone = Atomic<Bool>(false)
 
   /// Begins to open a device. Any thread; does not block.
   ///
@@ -108,26 +117,34 @@ package final class DeviceOpening<Device>: Sendable {
   ) {
     self.name = name
     let refusal = DetachedThread.start("millrace-open") { [self] in
-      let result: State
-      do throws(NodeProblem) { result = .open(try open()) } catch { result = .failed(error) }
-      state.withLock { $0 = result }
+      run(open)
+      isDone.store(true, ordering: .releasing)
       waker.wake()
     }
     guard refusal != 0 else { return }
-    let problem = NodeProblem(
-      "the system cannot create another thread", cure: "raise the limit of processes (ulimit -u)")
-    state.withLock { $0 = .failed(problem) }
+    state = .failed(
+      NodeProblem(
+        "the system cannot create another thread", cure: "raise the limit of processes (ulimit -u)"))
+    isDone.store(true, ordering: .releasing)
     waker.wake()
   }
 
-  /// The device, once it is open; throws if it could not be opened.
+  private func run(_ open: () throws(NodeProblem) -> Device) {
+    do throws(NodeProblem) { state = .open(try open()) } catch { state = .failed(error) }
+  }
+
+  /// The device, once it is open; throws if it could not be opened. On the node's worker.
   fileprivate var device: Device? {
     get throws(NodeProblem) {
-      switch state.withLock({ $0 }) {
-      case .opening: return nil
+      guard isDone.load(ordering: .acquiring) else { return nil }
+      switch state {
+      case .opening, .released: return nil
       case .open(let device): return device
       case .failed(let problem): throw problem
       }
     }
   }
+
+  /// Gives up the device, and closes it unless the node uses it. On the node's worker, after `device` returned it or threw.
+  fileprivate func release() { state = .released }
 }

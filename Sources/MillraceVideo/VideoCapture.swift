@@ -11,7 +11,8 @@ public import MillraceCore
 ///   `stalled` is posted, and `resumed` when pictures return; a lost device fails the node.
 /// - **Another device.** `device` may be set while the graph runs: another display at the same region, or another camera. It is opened on a
 ///   thread of its own while the present one is captured, and replaces it with its first picture (`deviceChanged`). Positions and times
-///   continue. A device that cannot be captured changes nothing (`error`), and neither does the name of the present device.
+///   continue. A device that cannot be captured, or delivers no picture for five seconds, changes nothing (`error`), and neither does
+///   the name of the present device.
 /// - Latency: up to one picture. Bulk lane.
 @safe
 public struct VideoCapture: ~Copyable, Node {
@@ -184,14 +185,13 @@ public struct VideoCapture: ~Copyable, Node {
   private mutating func watchForStall(_ ports: inout Ports) {
     let since = lastCame ?? ports.now
     lastCame = since
-    guard !hasStalled else { return }
-    if ports.now &- since >= stall {
+    if !hasStalled, ports.now &- since >= stall {
       hasStalled = true
       let gap = Double(ports.now &- since) / 1e6
       ports.post(Event.stalled.rawValue) { $0.field("ms", gap, decimals: 0) }
-    } else {
-      ports.wake(at: since &+ stall)
     }
+    let due = min(hasStalled ? .max : since &+ stall, change.deadline ?? .max)
+    if due != .max { ports.wake(at: due) }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {

@@ -8,7 +8,7 @@ import Testing
 @testable import MillraceDevices
 
 /// The devices of one test: each is a file of its name in the test's folder, which can be open once and takes a while to close. `gone` does not
-/// exist, and `slow` opens when it is let.
+/// exist, `slow` opens when it is let, and `silent` never runs. `fragile` runs and is lost when the test says so.
 private final class Script: Sendable {
   /// The scripts by their folders: nodes find theirs by `path`.
   private static let all = Locked<[String: Script]>([:])
@@ -16,6 +16,8 @@ private final class Script: Sendable {
   let gate = Promise<Bool>()
   /// The names of the devices that were opened, in order.
   let opened = Locked<[String]>([])
+  /// The lines of the devices by their names.
+  let lines = Locked<[String: PlaybackLine]>([:])
   private let inUse = Locked<Set<String>>([])
 
   static func register(_ folder: String) -> Script {
@@ -42,6 +44,7 @@ private final class Script: Sendable {
     guard inUse.withLock({ $0.insert(name).inserted }) else {
       throw NodeProblem("the device \"\(name)\" is in use")
     }
+    lines.withLock { $0[name] = line }
     let device: any AudioDevice
     do throws(NodeProblem) { device = try make(name, settings, line) } catch {
       free(name)
@@ -55,11 +58,24 @@ private final class Script: Sendable {
     }
   }
 
+  /// Starts the clock of a device, or starts it again.
+  static func run(_ line: PlaybackLine, epoch: Int = 1) {
+    let now = Clock(.realtime).now
+    line.publish(
+      DeviceClock(epoch: epoch, position: 0, time: now, rate: Double(line.rate) / 1e9), isFirst: true,
+      at: now)
+  }
+
   private func free(_ name: String) { inUse.withLock { _ = $0.remove(name) } }
 
   private func make(_ name: String, _ settings: DeviceSettings, _ line: PlaybackLine) throws(NodeProblem)
     -> any AudioDevice
   {
+    if name == "silent" { return ScriptedDevice {} }
+    if name == "fragile" {
+      Self.run(line)
+      return ScriptedDevice {}
+    }
     guard let file = DeviceName("file") else { throw NodeProblem("no files") }
     let place = DeviceSettings(
       name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
@@ -271,6 +287,55 @@ struct DeviceChangeTests {
     #expect(seen.filter { ["deviceChanged", "error"].contains($0.name) }.count == 1, "\(seen)")
     #expect(bench.close() == [])
     #expect(try sounds("first"))
+  }
+
+  @Test(
+    "a device that opens but does not run is an event, and the present one continues",
+    .timeLimit(.minutes(10)))
+  func silent() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    try bench.set("device", "pulse:silent")
+    let event = try wait(bench, for: "error", seen: &seen)
+    #expect(event.string("device") == "pulse:silent")
+    #expect(
+      event.string("text")
+        == "the device was opened but does not run; check that it is connected and that no other program holds it, or set another device"
+    )
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    #expect(!seen.contains { ["deviceLost", "deviceBack", "deviceChanged"].contains($0.name) }, "\(seen)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a lost device can be replaced, which ends its loss; what it does afterwards is no event",
+    .timeLimit(.minutes(10)))
+  func lost() throws {
+    let bench = try bench("pulse:fragile")
+    var seen: [BenchEvent] = []
+    #expect(try bench.wait(120) { !bench.packets("reference").isEmpty })
+    let found = script.lines.withLock { $0["fragile"] }
+    let line = try #require(found)
+    line.lose(at: Clock(.realtime).now)
+    _ = try wait(bench, for: "deviceLost", seen: &seen)
+    // With nothing else to wait for, the node still finds out that this one does not run.
+    try bench.set("device", "pulse:silent")
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:silent")
+    try bench.set("device", "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    Script.run(line, epoch: 2)
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    let names = ["deviceLost", "deviceBack", "deviceChanged", "error"]
+    #expect(
+      seen.map(\.name).filter { names.contains($0) }
+        == ["deviceLost", "error", "deviceBack", "deviceChanged"])
+    #expect(bench.close() == [])
   }
 
   @Test("the device null cannot be replaced")

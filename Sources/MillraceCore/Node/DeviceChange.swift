@@ -19,12 +19,21 @@ package protocol DeviceChanging: ~Copyable {
   /// - Throws: why there can be no such device.
   borrowing func opening(of name: String) throws(NodeProblem) -> DeviceOpening<Device>
 
-  /// True if the device delivers or plays by now; otherwise it wakes the node when it does.
+  /// Whether the device can be used by now. A silent one wakes the node when it runs.
   /// - Throws: why it never will.
-  mutating func isReady(_ device: Device, _ ports: inout Ports) throws(NodeProblem) -> Bool
+  mutating func readiness(of device: Device, _ ports: inout Ports) throws(NodeProblem) -> DeviceReadiness
 
   /// Uses the device in place of the present one.
   mutating func move(to device: Device, _ ports: inout Ports)
+}
+
+/// Whether an open device can take the place of the present one.
+package enum DeviceReadiness: Sendable {
+  /// It neither delivers nor plays anything yet.
+  case silent
+  /// It runs, but the node cannot move yet; it is called again when it can.
+  case running
+  case ready
 }
 
 /// The name of a node's device, and what is being opened to take its place.
@@ -34,6 +43,13 @@ package struct DeviceChange<Device> {
   fileprivate var opening: DeviceOpening<Device>?
   /// The device that was set last while another one was being opened.
   fileprivate var requested: String?
+  /// Until when the device that is open has to run.
+  fileprivate var limit: Nanoseconds?
+  /// When an open device that is silent is given up; nil while there is none. A node with nothing else to wait for asks to be called then.
+  package fileprivate(set) var deadline: Nanoseconds?
+
+  /// How long an open device may be silent: longer than any back end needs to start, about a second.
+  fileprivate static var longestSilence: Nanoseconds { .milliseconds(5_000) }
 
   package init(from device: String) { self.device = device }
 
@@ -49,7 +65,7 @@ extension DeviceChanging where Self: ~Copyable {
     openNext(&ports)
   }
 
-  /// Moves to the device that was set, once it is ready. Call it while `change` is pending.
+  /// Moves to the device that was set, once it is ready. Call it in each call of `process` while `change` is pending.
   package mutating func changeDevice(_ ports: inout Ports) {
     guard let opening = change.opening else { return }
     do throws(NodeProblem) {
@@ -68,7 +84,20 @@ extension DeviceChanging where Self: ~Copyable {
     // An unused device begins to close here, and not while the next one is being opened.
     opening.release()
     change.opening = nil
+    change.limit = nil
+    change.deadline = nil
     openNext(&ports)
+  }
+
+  private mutating func isReady(_ device: Device, _ ports: inout Ports) throws(NodeProblem) -> Bool {
+    let limit = change.limit ?? ports.now &+ DeviceChange<Device>.longestSilence
+    change.limit = limit
+    let readiness = try readiness(of: device, &ports)
+    change.deadline = readiness == .silent ? limit : nil
+    guard readiness == .silent, ports.now >= limit else { return readiness == .ready }
+    throw NodeProblem(
+      "the device was opened but does not run", parameter: "device",
+      cure: "check that it is connected and that no other program holds it, or set another device")
   }
 
   private mutating func openNext(_ ports: inout Ports) {

@@ -11,8 +11,8 @@ public import MillraceCore
 /// - The device `null` delivers silence and follows a virtual clock. `file` ends with its file.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one records, and
 ///   replaces it once it records (`deviceChanged`). Its first packet, marked `discontinuity`, is placed by its time behind the last one of the
-///   present device: positions never decrease, and less than two packets are missing. A device that cannot be opened changes nothing
-///   (`error`), and neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its
+///   present device: positions never decrease, and less than two packets are missing. A device that cannot be
+///   opened, or is open but does not run for five seconds, changes nothing (`error`), and neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its
 ///   loss (`deviceBack`). The device `null` runs on the graph's clock and can neither be replaced nor replace another.
 /// - A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - Latency: `frame`, plus up to `interval`.
@@ -87,7 +87,7 @@ public struct AudioCapture: ~Copyable, Node {
     let line = open?.line ?? first
     postDeviceEvents(line, &ports)
     join(line)
-    guard let block = line.front else { return line.isOver && !change.isPending ? .ended : .done }
+    guard let block = line.front else { return wait(line, &ports) }
     var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe line.bytes
@@ -110,6 +110,13 @@ public struct AudioCapture: ~Copyable, Node {
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     guard case .set(Self.deviceParameter, .string(let name)) = message else { return }
     setDevice(name, &ports)
+  }
+
+  /// Waits for the device, or for another one that may still take its place.
+  private func wait(_ line: CaptureLine, _ ports: inout Ports) -> Outcome {
+    if line.isOver && !change.isPending { return .ended }
+    if let deadline = change.deadline { ports.wake(at: deadline) }
+    return .done
   }
 
   /// Discards what was recorded before the graph started: keeping it would delay the stream forever.
@@ -149,6 +156,14 @@ public struct AudioCapture: ~Copyable, Node {
 
   // MARK: Events
 
+  /// Posts that the device disappeared.
+  mutating func postLost(_ ports: inout Ports) {
+    losses += 1
+    lostAt = ports.now
+    let count = losses
+    ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
+  }
+
   /// Posts that a device records again after so many nanoseconds.
   mutating func postBack(_ away: Nanoseconds, _ ports: inout Ports) {
     lostAt = nil
@@ -158,11 +173,7 @@ public struct AudioCapture: ~Copyable, Node {
   mutating func postDeviceEvents(_ line: CaptureLine, _ ports: inout Ports) {
     while let news = line.nextEvent() {
       switch news {
-      case .lost:
-        losses += 1
-        lostAt = ports.now
-        let count = losses
-        ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
+      case .lost: postLost(&ports)
       case .back(let away): postBack(away, &ports)
       }
     }

@@ -15,8 +15,11 @@ extension AudioPlay {
     let runs = schedule.follow(route.reading(start: start ?? ports.now), offset: offset)
     if !runs || isDiscontinuous { queued.close() }
     if try emitReference(&ports) { return .again }
-    // A device that disappeared cannot play the rest.
-    guard runs else { return isFinishing ? .ended : .done }
+    guard runs else {
+      if let deadline = change.deadline { ports.wake(at: deadline) }
+      // A device that disappeared cannot play the rest.
+      return isFinishing ? .ended : .done
+    }
     postClock(&ports)
     if isFinishing && playout.isSilent && intake.count == 0 && !ports.hasPacket() && ports.now >= heardUntil {
       return end(&ports)

@@ -16,8 +16,8 @@ internal import MillraceDSP
 ///   is ever skipped.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one plays, and
 ///   replaces it once it runs (`deviceChanged`). It continues with the next sample; what the present one had queued, `latency` at most, counts
-///   as heard, as with a device that disappears. One that cannot be opened changes nothing (`error`), and neither does the name of the
-///   present device. A device that has disappeared can be replaced as well, which ends its loss (`deviceBack`). The device `null` runs on the
+///   as heard, as with a device that disappears. One that cannot be opened, or is open but does not run for five seconds, changes nothing (`error`), and
+///   neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its loss (`deviceBack`). The device `null` runs on the
 ///   graph's clock and can neither be replaced nor replace another.
 /// - A device that disappears is reopened when it returns (`deviceLost`, `deviceBack`); meanwhile audio waits in its link, as with any slow
 ///   reader. A device that cannot be opened makes the plan fail, with an error that lists the available ones.

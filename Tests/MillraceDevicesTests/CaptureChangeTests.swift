@@ -14,6 +14,8 @@ private final class CaptureScript: Sendable {
   private static let all = Locked<[String: CaptureScript]>([:])
 
   let gate = Promise<Bool>()
+  /// The device that was set before the node was restarted; nil if it was not.
+  let requested = Locked<String?>(nil)
   /// The lines of the devices by their names.
   let lines = Locked<[String: CaptureLine]>([:])
 
@@ -73,7 +75,13 @@ private struct ScriptedCapture: ~Copyable, Node {
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let script = try CaptureScript.find(setup.parameters.string("path"))
-    node = try AudioCapture(setup) { (settings, line, shape) throws(NodeProblem) in
+    var values = setup.parameters
+    if let requested = script.requested.withLock({ $0 }) { values["device"] = .string(requested) }
+    var restarted = NodeSetup(
+      name: setup.name, contract: setup.contract, parameters: values, inputs: setup.inputs,
+      outputs: setup.outputs, pacing: setup.pacing, isVirtual: setup.isVirtual, waker: setup.waker)
+    restarted.initial = setup.initial
+    node = try AudioCapture(restarted) { (settings, line, shape) throws(NodeProblem) in
       try script.open(settings, for: line, shape)
     }
   }
@@ -192,6 +200,29 @@ struct CaptureChangeTests {
     #expect(event.string("text")?.hasPrefix("the device was opened but does not run; ") == true, "\(event)")
     let position = bench.packets().last?.position ?? -1
     #expect(try bench.wait(120) { bench.packets().contains { $0.position > position } })
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a restarted node whose last device is refused records from its graph's own, and says why",
+    .timeLimit(.minutes(10)), arguments: ["pulse:gone", "null", "microphone"])
+  func restartedRefused(requested: String) throws {
+    try device("first", value: 1_000, seconds: 240)
+    script.requested.withLock { $0 = requested }
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == requested)
+    #expect(try bench.wait(120) { bench.packets().contains { $0.int16.first == 1_000 } })
+    #expect(bench.close() == [])
+  }
+
+  @Test("a restarted node of a graph without a device is silent, and says that it cannot be replaced")
+  func restartedNull() throws {
+    script.requested.withLock { $0 = "pulse:first" }
+    let bench = try bench("null")
+    var seen: [BenchEvent] = []
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:first")
+    #expect(try bench.wait(120) { !bench.packets().isEmpty })
     #expect(bench.close() == [])
   }
 

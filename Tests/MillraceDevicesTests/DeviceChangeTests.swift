@@ -14,6 +14,8 @@ private final class Script: Sendable {
   private static let all = Locked<[String: Script]>([:])
 
   let gate = Promise<Bool>()
+  /// The device that was set before the node was restarted; nil if it was not.
+  let requested = Locked<String?>(nil)
   /// The names of the devices that were opened, in order.
   let opened = Locked<[String]>([])
   /// The lines of the devices by their names.
@@ -100,7 +102,13 @@ private struct ScriptedPlay: ~Copyable, Node {
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let script = try Script.find(setup.parameters.string("path"))
-    node = try AudioPlay(setup) { (settings, line) throws(NodeProblem) in
+    var values = setup.parameters
+    if let requested = script.requested.withLock({ $0 }) { values["device"] = .string(requested) }
+    var restarted = NodeSetup(
+      name: setup.name, contract: setup.contract, parameters: values, inputs: setup.inputs,
+      outputs: setup.outputs, pacing: setup.pacing, isVirtual: setup.isVirtual, waker: setup.waker)
+    restarted.initial = setup.initial
+    node = try AudioPlay(restarted) { (settings, line) throws(NodeProblem) in
       try script.open(settings, for: line)
     }
   }
@@ -336,6 +344,47 @@ struct DeviceChangeTests {
       seen.map(\.name).filter { names.contains($0) }
         == ["deviceLost", "error", "deviceBack", "deviceChanged"])
     #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a restarted node whose last device is refused plays to its graph's own, and says why",
+    .timeLimit(.minutes(10)),
+    arguments: [
+      ("pulse:first", "null"), ("pulse:first", "speaker"), ("pulse:first", "pulse:gone"),
+      ("null", "pulse:second"),
+    ])
+  func restartedRefused(device: String, requested: String) throws {
+    script.requested.withLock { $0 = requested }
+    let bench = try bench(device)
+    var seen: [BenchEvent] = []
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == requested)
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    let names = ["error", "deviceChanged", "deviceLost"]
+    #expect(seen.map(\.name).filter { names.contains($0) } == ["error"])
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == (device == "null" ? [] : ["first"]))
+    #expect(bench.close() == [])
+  }
+
+  @Test("a restarted node plays to the device that was set last", .timeLimit(.minutes(10)))
+  func restarted() throws {
+    script.requested.withLock { $0 = "pulse:second" }
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    _ = try wait(bench, for: "replyFinished", seen: &seen)
+    // It is the present one, and can be replaced.
+    try bench.set("device", "pulse:second")
+    try bench.set("device", "pulse:first")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:first")
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == ["second", "first"])
+    #expect(bench.close() == [])
+    #expect(try sounds("second"))
   }
 
   @Test("the device null cannot be replaced")

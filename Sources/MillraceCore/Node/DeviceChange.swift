@@ -51,10 +51,36 @@ package struct DeviceChange<Device> {
   /// How long an open device may be silent: longer than any back end needs to start, about a second.
   fileprivate static var longestSilence: Nanoseconds { .milliseconds(5_000) }
 
-  package init(from device: String) { self.device = device }
+  /// The device that was set before its node was recreated, and why it cannot be used; nil once that was reported.
+  fileprivate var refused: (name: String, problem: NodeProblem)?
 
-  /// True while a device is being opened or becomes ready.
-  package var isPending: Bool { opening != nil }
+  private init(from device: String) { self.device = device }
+
+  /// Opens the device that a node begins with.
+  ///
+  /// A recreated node gets the device that was set last. If that one cannot be used, the node begins with the one its graph was started with, and
+  /// the event `error` says why: the node ran without it before, too. Control side; blocks.
+  ///
+  /// - Parameters:
+  ///   - device: the name in the node's parameters.
+  ///   - initial: the name with which the graph was started.
+  ///   - open: opens a device by its name.
+  /// - Throws: why the graph's own device cannot be used.
+  package static func begin<Opened>(
+    with device: String, insteadOf initial: String, _ open: (String) throws(NodeProblem) -> Opened
+  ) throws(NodeProblem) -> (Opened, DeviceChange) {
+    guard device != initial else { return (try open(device), DeviceChange(from: device)) }
+    do throws(NodeProblem) {
+      return (try open(device), DeviceChange(from: device))
+    } catch {
+      var change = DeviceChange(from: initial)
+      change.refused = (device, error)
+      return (try open(initial), change)
+    }
+  }
+
+  /// True while there is something for `changeDevice` to do: a device is being opened or becomes ready, or a refusal is to be reported.
+  package var isPending: Bool { opening != nil || refused != nil }
 }
 
 extension DeviceChanging where Self: ~Copyable {
@@ -67,6 +93,7 @@ extension DeviceChanging where Self: ~Copyable {
 
   /// Moves to the device that was set, once it is ready. Call it in each call of `process` while `change` is pending.
   package mutating func changeDevice(_ ports: inout Ports) {
+    if let (name, problem) = change.refused.take() { postError(problem, name, &ports) }
     guard let opening = change.opening else { return }
     do throws(NodeProblem) {
       guard let device = try opening.device else { return }

@@ -209,6 +209,36 @@ struct DeviceChangeTests {
     #expect(bench.close() == [])
   }
 
+  @Test(
+    "the positions of the reference tell time across the change, which is marked",
+    .timeLimit(.minutes(10)))
+  func reference() throws {
+    let bench = try bench()
+    var packets: [CapturedPacket] = []
+    func wait(for events: Int) throws -> Bool {
+      let count = packets.count
+      var changes = 0
+      return try bench.wait(120) {
+        packets += bench.packets("reference")
+        changes += bench.events().count { $0.name == "deviceChanged" }
+        return changes >= events && packets.count > count + 20
+      }
+    }
+    #expect(try wait(for: 0))
+    // In silence the other device continues behind the present one, up to a period later.
+    for name in ["pulse:second", "pulse:third"] {
+      try bench.set("device", .string(name))
+      #expect(try wait(for: 1))
+      #expect(try wait(for: 0))
+    }
+    for (last, next) in zip(packets, packets.dropFirst()) {
+      let time = Double(next.timestamp - last.timestamp) * Double(Self.rate) / 1e9
+      #expect(abs(Double(next.position - last.position) - time) <= 1, "\(last.position): \(time)")
+    }
+    #expect(packets.count { $0.flags.contains(.discontinuity) } >= 2)
+    #expect(bench.close() == [])
+  }
+
   @Test("the device is closed, and the other one plays", .timeLimit(.minutes(10)))
   func plays() throws {
     let bench = try bench()

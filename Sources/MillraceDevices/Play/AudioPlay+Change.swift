@@ -28,7 +28,7 @@ extension AudioPlay: DeviceChanging {
   }
 
   /// How soon a clock is read again that was being written, in nanoseconds.
-  private static let retry: Nanoseconds = 1_000_000
+  static let retry: Nanoseconds = 1_000_000
 
   package mutating func move(to open: OpenPlayback, _ ports: inout Ports) {
     guard let route else { return }
@@ -37,6 +37,7 @@ extension AudioPlay: DeviceChanging {
     route.replace(by: open)
     // Devices number their restarts each for itself. Without a clock, what was queued is final, as on a device that disappeared.
     _ = schedule.follow(.none, offset: 0)
+    hasMoved = true
     if let lostAt { postBack(ports.now &- lostAt, &ports) }
     if isLost { postLost(&ports) }
   }

@@ -16,8 +16,9 @@ internal import MillraceDSP
 ///   is ever skipped.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one plays, and
 ///   replaces it once it runs (`deviceChanged`). It continues with the next sample; what the present one had queued, `latency` at most, counts
-///   as heard, as with a device that disappears. One that cannot be opened, or is open but does not run for five seconds, changes nothing (`error`), and
-///   neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its loss (`deviceBack`).
+///   as heard, as with a device that disappears, and `reference` continues behind it, marked `discontinuity`. One that cannot be opened, or is
+///   open but does not run for five seconds, changes nothing (`error`), and neither does the name of the present device. A device that has
+///   disappeared can be replaced as well, which ends its loss (`deviceBack`).
 ///   The device `null` runs on the graph's clock and can neither be replaced nor replace another. A node that is restarted plays to the device
 ///   that was set last, or to its graph's own if that one cannot be used (`error`).
 /// - A device that disappears is reopened when it returns (`deviceLost`, `deviceBack`); meanwhile audio waits in its link, as with any slow
@@ -77,6 +78,8 @@ public struct AudioPlay: ~Copyable, Node {
   /// The path to a device with its own clock; nil if the graph's clock is the device's.
   let route: DeviceRoute?
   package var change: DeviceChange<OpenPlayback>
+  /// True until the first block for another device was written.
+  var hasMoved = false
   /// When the device disappeared; nil while it is there.
   var lostAt: Nanoseconds?
   var intake = ArrivalQueue()

@@ -20,7 +20,8 @@ internal import MillraceDSP
 ///   open but does not run for five seconds, changes nothing (`error`), and neither does the name of the present device. A device that has
 ///   disappeared can be replaced as well, which ends its loss (`deviceBack`).
 ///   The device `null` runs on the graph's clock and can neither be replaced nor replace another. A node that is restarted plays to the device
-///   that was set last, or to its graph's own if that one cannot be used (`error`).
+///   that was set last, or to its graph's own if that one cannot be used (`error`). A change allocates and creates two threads on the worker,
+///   once for each device that is set.
 /// - A device that disappears is reopened when it returns (`deviceLost`, `deviceBack`); meanwhile audio waits in its link, as with any slow
 ///   reader. A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - **Interruption.** A cancelled reply fades out within `fade` ms, and the event `interrupted` reports exactly how many of its samples were

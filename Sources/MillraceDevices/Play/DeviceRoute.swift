@@ -6,7 +6,7 @@ internal import MillraceCore
 ///
 /// The node owns it and fills its memory: packets are staged, the resampler turns them into a period, the line takes that period. `init`
 /// allocates everything; releasing the route closes the device. Both run on the control side, everything else on the node's worker,
-/// without heap or locks.
+/// without heap or locks, except for `replace`.
 @safe
 final class DeviceRoute {
   /// The device and its line; nil for the device `null` with a skewed clock, which needs only that clock.
@@ -76,7 +76,8 @@ final class DeviceRoute {
   /// nil for the device `null` with a skewed clock.
   var line: PlaybackLine? { open?.line }
 
-  /// Moves to another device and closes this one in the background. What is inside the resampler goes to the new one.
+  /// Moves to another device and closes this one in the background. What is inside the resampler goes to the new one. Frees a line and creates a
+  /// thread, once for each device that is set.
   func replace(by other: OpenPlayback) { open = other }
 
   deinit {

@@ -52,7 +52,7 @@ package struct DeviceChange<Device> {
   /// When an open device that is silent is given up; nil while there is none. A node with nothing else to wait for asks to be called then.
   package fileprivate(set) var deadline: Nanoseconds?
 
-  /// How long an open device may be silent: longer than any back end needs to start, about a second.
+  /// How long an open device may be silent. Sound cards start within a second, cameras within two or three.
   fileprivate static var longestSilence: Nanoseconds { .milliseconds(5_000) }
 
   /// The device that was set before its node was recreated, and why it cannot be used; nil once that was reported.
@@ -123,9 +123,9 @@ extension DeviceChanging where Self: ~Copyable {
   private mutating func isReady(_ device: Device, _ ports: inout Ports) throws(NodeProblem) -> Bool {
     let limit = change.limit ?? ports.now &+ DeviceChange<Device>.longestSilence
     change.limit = limit
-    let readiness = try readiness(of: device, &ports)
-    change.deadline = readiness == .silent ? limit : nil
-    guard readiness == .silent, ports.now >= limit else { return readiness == .ready }
+    let state = try readiness(of: device, &ports)
+    change.deadline = state == .silent ? limit : nil
+    guard state == .silent, ports.now >= limit else { return state == .ready }
     throw NodeProblem(
       "the device was opened but does not run", parameter: "device",
       cure: "check that it is connected and that no other program holds it, or set another device")
@@ -205,6 +205,6 @@ package final class DeviceOpening<Device>: @unchecked Sendable {
     }
   }
 
-  /// Gives up the device, and closes it unless the node uses it. On the node's worker, after `device` returned it or threw.
+  /// Gives up the device, and closes it unless the node uses it. On the node's worker, after `isDone`.
   fileprivate func release() { state = .released }
 }

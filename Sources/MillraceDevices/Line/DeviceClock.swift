@@ -86,7 +86,9 @@ enum DeviceEvent: Sendable {
   /// - Parameter next: the next event of its line.
   static func drain(_ next: () -> DeviceEvent?) -> Bool {
     var isLost = false
-    while let event = next() { if case .lost = event { isLost = true } else { isLost = false } }
+    while let event = next() {
+      if case .lost = event { isLost = true } else { isLost = false }
+    }
     return isLost
   }
 }

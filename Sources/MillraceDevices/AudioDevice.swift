@@ -76,6 +76,21 @@ struct DeviceName: Equatable {
       parameter: "device", cure: "run on the real-time clock, or set \"device\": \"null\"")
   }
 
+  /// Reads the parameter `device` of a node that begins: `initial`, with which its graph was started, or one that was set since then.
+  static func first(_ text: String, initial: String, path: String, isVirtual: Bool) throws(NodeProblem)
+    -> DeviceName
+  {
+    guard let own = DeviceName(initial) else {
+      throw NodeProblem("unknown device \"\(initial)\"", parameter: "device")
+    }
+    guard text == initial else {
+      guard own.kind != .null else { throw graphClock }
+      return try live(text, path: path)
+    }
+    try own.checkClock(isVirtual)
+    return own
+  }
+
   /// Reads the parameter `device` that was set while the graph runs. Only a device with its own clock can take the place of another.
   static func live(_ text: String, path: String) throws(NodeProblem) -> DeviceName {
     guard let name = DeviceName(text) else {

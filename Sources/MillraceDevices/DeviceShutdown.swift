@@ -7,7 +7,10 @@ internal import Synchronization
 /// that exits meanwhile waits up to one second, so that a file being written is complete.
 enum DeviceShutdown {
   private static let running = Atomic<Int>(0)
+  /// Longest wait of a program that exits, and for a file's claim, in milliseconds.
   private static let timeout = 1_000
+  /// Longest wait before a device is opened, in milliseconds: more than the three seconds after which closing gives up (`DeviceThread`).
+  private static let longestClosing = 4_000
 
   /// Registers the exit handler, once.
   private static let waitsAtExit: Bool = atexit { DeviceShutdown.wait() } == 0
@@ -35,7 +38,11 @@ enum DeviceShutdown {
     running.subtract(1, ordering: .sequentiallyConsistent)
   }
 
-  private static func wait() {
-    for _ in 0..<timeout where running.load(ordering: .sequentiallyConsistent) > 0 { usleep(1_000) }
+  /// Waits for devices that are being closed: one that can be open only once, such as an ALSA PCM without mixing, would otherwise be refused
+  /// to the node that has just left it. Any thread but a worker.
+  static func settle() { wait(longestClosing) }
+
+  private static func wait(_ milliseconds: Int = timeout) {
+    for _ in 0..<milliseconds where running.load(ordering: .sequentiallyConsistent) > 0 { usleep(1_000) }
   }
 }

@@ -19,9 +19,11 @@ extension VideoCapture: DeviceChanging {
   }
 
   /// Ready is a device with a picture, which wakes the node.
-  package mutating func isReady(_ device: CaptureDevice, _ ports: inout Ports) throws(NodeProblem) -> Bool {
+  package mutating func readiness(of device: CaptureDevice, _ ports: inout Ports) throws(NodeProblem)
+    -> DeviceReadiness
+  {
     let state = device.thread.state
-    guard !state.hasPicture, let ending = state.ending else { return state.hasPicture }
+    guard !state.hasPicture, let ending = state.ending else { return state.hasPicture ? .ready : .silent }
     throw NodeProblem("\(device.name) was lost before its first picture: \(ending)", parameter: "device")
   }
 

@@ -11,7 +11,9 @@ public import MillraceCore
 ///   `stalled` is posted, and `resumed` when pictures return; a lost device fails the node.
 /// - **Another device.** `device` may be set while the graph runs: another display at the same region, or another camera. It is opened on a
 ///   thread of its own while the present one is captured, and replaces it with its first picture (`deviceChanged`). Positions and times
-///   continue. A device that cannot be captured changes nothing (`error`), and neither does the name of the present device.
+///   continue. A device that cannot be captured, or delivers no picture for five seconds, changes nothing (`error`), and neither does
+///   the name of the present device. A node that is restarted captures the device that was set last, or its graph's own if that one cannot be
+///   captured (`error`).
 /// - Latency: up to one picture. Bulk lane.
 @safe
 public struct VideoCapture: ~Copyable, Node {
@@ -69,27 +71,32 @@ public struct VideoCapture: ~Copyable, Node {
       throw NodeProblem("\"\(setup.name)\" produces pictures only")
     }
     let place = CapturePlace(values)
-    let device = values.has("device") ? values.string("device") : place.usualDevice
-    let input = try place.input(from: device)
-    let source: Source
-    if place.kind == .test {
-      source = .test(try VideoFileReader(input, threads: 1, sound: nil))
-    } else {
-      guard !setup.isVirtual else {
-        throw NodeProblem(
-          "\(input.name) cannot follow a virtual clock", parameter: "source",
-          cure: "run the graph on the real-time clock, or use `test` pictures")
-      }
-      source = .device(try CaptureDevice(input, waker: setup.waker))
+    let (isVirtual, waker) = (setup.isVirtual, setup.waker)
+    let (source, change) = try DeviceChange<CaptureDevice>.begin(
+      with: place.device(values), insteadOf: place.device(setup.initial)
+    ) { (device) throws(NodeProblem) -> Source in
+      try Self.open(place.input(from: device), place.kind, isVirtual: isVirtual, waker: waker)
     }
     self.source = source
     self.place = place
-    waker = setup.waker
-    change = DeviceChange(from: device)
+    self.waker = waker
+    self.change = change
     self.rate = rate
     stall = values.nanoseconds("stall")
     scaler = PictureScaler(to: pixel, width: width, height: height)
     bytes = pixel.byteCount(width: width, height: height)
+  }
+
+  private static func open(
+    _ input: Demuxer.Source, _ kind: CapturePlace.Kind, isVirtual: Bool, waker: Waker
+  ) throws(NodeProblem) -> Source {
+    if kind == .test { return .test(try VideoFileReader(input, threads: 1, sound: nil)) }
+    guard !isVirtual else {
+      throw NodeProblem(
+        "\(input.name) cannot follow a virtual clock", parameter: "source",
+        cure: "run the graph on the real-time clock, or use `test` pictures")
+    }
+    return .device(try CaptureDevice(input, waker: waker))
   }
 
   // MARK: Calls
@@ -184,14 +191,13 @@ public struct VideoCapture: ~Copyable, Node {
   private mutating func watchForStall(_ ports: inout Ports) {
     let since = lastCame ?? ports.now
     lastCame = since
-    guard !hasStalled else { return }
-    if ports.now &- since >= stall {
+    if !hasStalled, ports.now &- since >= stall {
       hasStalled = true
       let gap = Double(ports.now &- since) / 1e6
       ports.post(Event.stalled.rawValue) { $0.field("ms", gap, decimals: 0) }
-    } else {
-      ports.wake(at: since &+ stall)
     }
+    let due = min(hasStalled ? .max : since &+ stall, change.deadline ?? .max)
+    if due != .max { ports.wake(at: due) }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {

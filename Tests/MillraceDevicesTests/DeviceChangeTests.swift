@@ -7,11 +7,33 @@ import Testing
 
 @testable import MillraceDevices
 
-/// Devices by name: each is a file of that name in a folder. `pulse:gone` does not exist, and `pulse:slow` opens when it is let.
-private enum Script {
-  static let gate = Promise<Bool>()
+/// The devices of one test: each is a file of its name in the test's folder, which can be open once and takes a while to close. `gone` does not
+/// exist, `slow` opens when it is let, and `silent` never runs. `fragile` runs and is lost when the test says so.
+private final class Script: Sendable {
+  /// The scripts by their folders: nodes find theirs by `path`.
+  private static let all = Locked<[String: Script]>([:])
 
-  static func settings(_ settings: DeviceSettings) throws(NodeProblem) -> DeviceSettings {
+  let gate = Promise<Bool>()
+  /// The device that was set before the node was restarted; nil if it was not.
+  let requested = Locked<String?>(nil)
+  /// The names of the devices that were opened, in order.
+  let opened = Locked<[String]>([])
+  /// The lines of the devices by their names.
+  let lines = Locked<[String: PlaybackLine]>([:])
+  private let inUse = Locked<Set<String>>([])
+
+  static func register(_ folder: String) -> Script {
+    let script = Script()
+    all.withLock { $0[folder] = script }
+    return script
+  }
+
+  static func find(_ folder: String) throws(NodeProblem) -> Script {
+    guard let script = all.withLock({ $0[folder] }) else { throw NodeProblem("no script") }
+    return script
+  }
+
+  func open(_ settings: DeviceSettings, for line: PlaybackLine) throws(NodeProblem) -> any AudioDevice {
     let name = settings.name.name
     if name == "gone" {
       throw NodeProblem(
@@ -20,10 +42,57 @@ private enum Script {
     if name == "slow", gate.wait(.milliseconds(120_000)) == nil {
       throw NodeProblem("nobody opened the gate")
     }
-    guard let file = DeviceName("file") else { throw NodeProblem("no files") }
-    return DeviceSettings(
-      name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
+    opened.withLock { $0.append(name) }
+    guard inUse.withLock({ $0.insert(name).inserted }) else {
+      throw NodeProblem("the device \"\(name)\" is in use")
+    }
+    lines.withLock { $0[name] = line }
+    let device: any AudioDevice
+    do throws(NodeProblem) { device = try make(name, settings, line) } catch {
+      free(name)
+      throw error
+    }
+    return ScriptedDevice { [self] in
+      device.stop()
+      // Closing a sound card takes its time.
+      usleep(100_000)
+      free(name)
+    }
   }
+
+  /// Starts the clock of a device, or starts it again.
+  static func run(_ line: PlaybackLine, epoch: Int = 1) {
+    let now = Clock(.realtime).now
+    line.publish(
+      DeviceClock(epoch: epoch, position: 0, time: now, rate: Double(line.rate) / 1e9), isFirst: true,
+      at: now)
+  }
+
+  private func free(_ name: String) { inUse.withLock { _ = $0.remove(name) } }
+
+  private func make(_ name: String, _ settings: DeviceSettings, _ line: PlaybackLine) throws(NodeProblem)
+    -> any AudioDevice
+  {
+    if name == "silent" { return ScriptedDevice {} }
+    if name == "fragile" {
+      Self.run(line)
+      return ScriptedDevice {}
+    }
+    guard let file = DeviceName("file") else { throw NodeProblem("no files") }
+    let place = DeviceSettings(
+      name: file, path: "\(settings.path)/\(name).wav", interval: settings.interval, skew: settings.skew)
+    return try AudioDevices.open(place, for: line)
+  }
+}
+
+/// A device that is open already.
+private final class ScriptedDevice: AudioDevice {
+  private let close: @Sendable () -> Void
+
+  init(_ close: @escaping @Sendable () -> Void) { self.close = close }
+
+  func start() throws(NodeProblem) {}
+  func stop() { close() }
 }
 
 /// `audio.play` with the scripted devices.
@@ -32,8 +101,15 @@ private struct ScriptedPlay: ~Copyable, Node {
   private var node: AudioPlay
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
-    node = try AudioPlay(setup) { (settings, line) throws(NodeProblem) in
-      try AudioDevices.open(try Script.settings(settings), for: line)
+    let script = try Script.find(setup.parameters.string("path"))
+    var values = setup.parameters
+    if let requested = script.requested.withLock({ $0 }) { values["device"] = .string(requested) }
+    var restarted = NodeSetup(
+      name: setup.name, contract: setup.contract, parameters: values, inputs: setup.inputs,
+      outputs: setup.outputs, pacing: setup.pacing, isVirtual: setup.isVirtual, waker: setup.waker)
+    restarted.initial = setup.initial
+    node = try AudioPlay(restarted) { (settings, line) throws(NodeProblem) in
+      try script.open(settings, for: line)
     }
   }
 
@@ -50,6 +126,9 @@ struct DeviceChangeTests {
   private static let rate = 8_000
   private static let frames = 160
   private let folder = TemporaryFolder()
+  private let script: Script
+
+  init() { script = Script.register(folder.path) }
 
   private func bench(_ device: String = "pulse:first") throws -> NodeBench {
     try NodeBench(
@@ -130,6 +209,36 @@ struct DeviceChangeTests {
     #expect(bench.close() == [])
   }
 
+  @Test(
+    "the positions of the reference tell time across the change, which is marked",
+    .timeLimit(.minutes(10)))
+  func reference() throws {
+    let bench = try bench()
+    var packets: [CapturedPacket] = []
+    func wait(for events: Int) throws -> Bool {
+      let count = packets.count
+      var changes = 0
+      return try bench.wait(120) {
+        packets += bench.packets("reference")
+        changes += bench.events().count { $0.name == "deviceChanged" }
+        return changes >= events && packets.count > count + 20
+      }
+    }
+    #expect(try wait(for: 0))
+    // In silence the other device continues behind the present one, up to a period later.
+    for name in ["pulse:second", "pulse:third"] {
+      try bench.set("device", .string(name))
+      #expect(try wait(for: 1))
+      #expect(try wait(for: 0))
+    }
+    for (last, next) in zip(packets, packets.dropFirst()) {
+      let time = Double(next.timestamp - last.timestamp) * Double(Self.rate) / 1e9
+      #expect(abs(Double(next.position - last.position) - time) <= 1, "\(last.position): \(time)")
+    }
+    #expect(packets.count { $0.flags.contains(.discontinuity) } >= 2)
+    #expect(bench.close() == [])
+  }
+
   @Test("the device is closed, and the other one plays", .timeLimit(.minutes(10)))
   func plays() throws {
     let bench = try bench()
@@ -142,15 +251,36 @@ struct DeviceChangeTests {
     bench.setGeneration(2)
     reply(2, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
-    // Back to the first one, which can be opened only once it is closed.
-    var isBack = false
-    for _ in 0..<60 where !isBack {
-      try bench.set("device", "pulse:first")
-      isBack = try wait(bench, for: "deviceChanged", "error", seen: &seen).name == "deviceChanged"
-    }
-    #expect(isBack, "\(seen)")
     #expect(bench.close() == [])
+    #expect(try sounds("first"))
     #expect(try sounds("second"))
+  }
+
+  @Test("a device that is still being closed is opened once that is done", .timeLimit(.minutes(10)))
+  func again() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    for name in ["pulse:second", "pulse:first", "pulse:second"] {
+      try bench.set("device", .string(name))
+      let event = try wait(bench, for: "deviceChanged", "error", seen: &seen)
+      #expect(event.name == "deviceChanged" && event.string("device") == name, "\(event)")
+    }
+    #expect(bench.close() == [])
+  }
+
+  @Test("a device set again while it is being opened is not opened twice", .timeLimit(.minutes(10)))
+  func twice() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    for name in ["pulse:slow", "pulse:second", "pulse:slow"] { try bench.set("device", .string(name)) }
+    script.gate.fulfill(true)
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:slow")
+    try bench.set("device", "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:second")
+    #expect(seen.allSatisfy { $0.name != "error" }, "\(seen)")
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == ["first", "slow", "second"])
+    #expect(bench.close() == [])
   }
 
   @Test("a device that cannot be opened is an event with the cure, and the present one continues")
@@ -190,11 +320,101 @@ struct DeviceChangeTests {
     reply(1, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
     #expect(!seen.contains { $0.name == "deviceChanged" })
-    Script.gate.fulfill(true)
+    script.gate.fulfill(true)
     #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
     #expect(seen.filter { ["deviceChanged", "error"].contains($0.name) }.count == 1, "\(seen)")
     #expect(bench.close() == [])
     #expect(try sounds("first"))
+  }
+
+  @Test(
+    "a device that opens but does not run is an event, and the present one continues",
+    .timeLimit(.minutes(10)))
+  func silent() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    try bench.set("device", "pulse:silent")
+    let event = try wait(bench, for: "error", seen: &seen)
+    #expect(event.string("device") == "pulse:silent")
+    #expect(
+      event.string("text")
+        == "the device was opened but does not run; check that it is connected and that no other program holds it, or set another device"
+    )
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    #expect(!seen.contains { ["deviceLost", "deviceBack", "deviceChanged"].contains($0.name) }, "\(seen)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a lost device can be replaced, which ends its loss; what it does afterwards is no event",
+    .timeLimit(.minutes(10)))
+  func lost() throws {
+    let bench = try bench("pulse:fragile")
+    var seen: [BenchEvent] = []
+    #expect(try bench.wait(120) { !bench.packets("reference").isEmpty })
+    let found = script.lines.withLock { $0["fragile"] }
+    let line = try #require(found)
+    line.lose(at: Clock(.realtime).now)
+    _ = try wait(bench, for: "deviceLost", seen: &seen)
+    // With nothing else to wait for, the node still finds out that this one does not run.
+    try bench.set("device", "pulse:silent")
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:silent")
+    try bench.set("device", "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    Script.run(line, epoch: 2)
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    let names = ["deviceLost", "deviceBack", "deviceChanged", "error"]
+    #expect(
+      seen.map(\.name).filter { names.contains($0) }
+        == ["deviceLost", "error", "deviceBack", "deviceChanged"])
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a restarted node whose last device is refused plays to its graph's own, and says why",
+    .timeLimit(.minutes(10)),
+    arguments: [
+      ("pulse:first", "null"), ("pulse:first", "speaker"), ("pulse:first", "pulse:gone"),
+      ("null", "pulse:second"),
+    ])
+  func restartedRefused(device: String, requested: String) throws {
+    script.requested.withLock { $0 = requested }
+    let bench = try bench(device)
+    var seen: [BenchEvent] = []
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == requested)
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    #expect(
+      try wait(bench, for: "replyFinished", seen: &seen).number("samples") == Double(50 * Self.frames))
+    let names = ["error", "deviceChanged", "deviceLost"]
+    #expect(seen.map(\.name).filter { names.contains($0) } == ["error"])
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == (device == "null" ? [] : ["first"]))
+    #expect(bench.close() == [])
+  }
+
+  @Test("a restarted node plays to the device that was set last", .timeLimit(.minutes(10)))
+  func restarted() throws {
+    script.requested.withLock { $0 = "pulse:second" }
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    bench.setGeneration(1)
+    reply(1, packets: 50, to: bench)
+    _ = try wait(bench, for: "replyFinished", seen: &seen)
+    // It is the present one, and can be replaced.
+    try bench.set("device", "pulse:second")
+    try bench.set("device", "pulse:first")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:first")
+    let opened = script.opened.withLock { $0 }
+    #expect(opened == ["second", "first"])
+    #expect(bench.close() == [])
+    #expect(try sounds("second"))
   }
 
   @Test("the device null cannot be replaced")

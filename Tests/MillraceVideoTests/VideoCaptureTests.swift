@@ -46,6 +46,27 @@ private final class HiddenScreen {
   deinit { stop() }
 }
 
+/// `video.capture` as it is restarted after a display was set that does not exist.
+private struct Restarted: ~Copyable, Node {
+  static var contract: NodeContract { VideoCapture.contract }
+  private var node: VideoCapture
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    var values = setup.parameters
+    values["device"] = ":4077"
+    var restarted = NodeSetup(
+      name: setup.name, contract: setup.contract, parameters: values, inputs: setup.inputs,
+      outputs: setup.outputs, pacing: setup.pacing, isVirtual: setup.isVirtual, waker: setup.waker)
+    restarted.initial = setup.initial
+    node = try VideoCapture(restarted)
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try node.process(&ports) }
+  mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
+    try node.receive(message, &ports)
+  }
+}
+
 @Suite("video.capture")
 struct VideoCaptureTests {
   private static let hasScreen = TestProgram.isInstalled("Xvfb") && TestProgram.isInstalled("xsetroot")
@@ -204,6 +225,28 @@ struct VideoCaptureTests {
     #expect(seen.drop { !isBlue($0) }.allSatisfy(isBlue))
     #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.timestamp < $1.timestamp }, "times go back")
     #expect(seen.map(\.position) == (0..<Int64(seen.count)).map { $0 })
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a restarted node whose last screen is refused captures its graph's own, and says why",
+    .enabled(if: hasScreen, "needs Xvfb and xsetroot"), .timeLimit(.minutes(30)))
+  func restarted() throws {
+    let screen = try #require(HiddenScreen(width: 200, height: 100))
+    defer { screen.stop() }
+    let bench = try NodeBench(
+      Restarted.self,
+      ["device": .string(screen.display), "width": 200, "height": 100, "stall": 3_600_000], clock: .realtime)
+    var count = 0
+    var events: [BenchEvent] = []
+    #expect(
+      try bench.wait(240) {
+        count += bench.packets().count
+        events += bench.events()
+        return count > 0 && !events.isEmpty
+      })
+    #expect(events.map(\.name) == ["error"] && events.first?.string("device") == ":4077")
+    #expect(events.first?.string("text")?.hasPrefix("the display \":4077\" cannot be opened: ") == true)
     #expect(bench.close() == [])
   }
 

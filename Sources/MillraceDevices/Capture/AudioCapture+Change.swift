@@ -17,16 +17,19 @@ extension AudioCapture: DeviceChanging {
   }
 
   /// Ready is a device that records, once everything the present one has recorded was taken. Its first block wakes the node.
-  package mutating func isReady(_ device: OpenCapture, _ ports: inout Ports) -> Bool {
-    (device.line.front != nil || device.line.isOver) && open?.line.front == nil
+  package mutating func readiness(of device: OpenCapture, _ ports: inout Ports) -> DeviceReadiness {
+    guard device.line.front != nil || device.line.isOver else { return .silent }
+    return open?.line.front == nil ? .ready : .running
   }
 
   package mutating func move(to other: OpenCapture, _ ports: inout Ports) {
     if let open { postDeviceEvents(open.line, &ports) }
     _ = other.line.takeOverrun()
+    let isLost = DeviceEvent.drain(other.line.nextEvent)
     open = other
     hasMoved = true
     if let lostAt { postBack(ports.now &- lostAt, &ports) }
+    if isLost { postLost(&ports) }
   }
 
   /// Places the first block of another device where its time is, behind the last one of the device before. Blocks that begin before the end of

@@ -11,9 +11,10 @@ public import MillraceCore
 /// - The device `null` delivers silence and follows a virtual clock. `file` ends with its file.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one records, and
 ///   replaces it once it records (`deviceChanged`). Its first packet, marked `discontinuity`, is placed by its time behind the last one of the
-///   present device: positions never decrease, and less than two packets are missing. A device that cannot be opened changes nothing
-///   (`error`), and neither does the name of the present device. A device that has disappeared can be replaced as well, which ends its
-///   loss (`deviceBack`). The device `null` runs on the graph's clock and can neither be replaced nor replace another.
+///   present device: positions never decrease, and less than two packets are missing. A device that cannot be opened, or is open but delivers
+///   nothing for five seconds, changes nothing (`error`), and neither does the name of the present device. A device that has disappeared can be
+///   replaced as well, which ends its loss (`deviceBack`). The device `null` runs on the graph's clock and can neither be replaced nor replace
+///   another. A node that is restarted records from the device that was set last, or from its graph's own if that one cannot be used (`error`).
 /// - A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - Latency: `frame`, plus up to `interval`.
 public struct AudioCapture: ~Copyable, Node {
@@ -61,19 +62,24 @@ public struct AudioCapture: ~Copyable, Node {
   /// As above; tests script the devices.
   init(_ setup: borrowing NodeSetup, start: @escaping CaptureOpener.Start) throws(NodeProblem) {
     guard let shape = setup.outputs[0].shape, case .pcm(let rate, let channels, let sample) = shape.format,
-      let frames = shape.frames, let name = DeviceName(setup.parameters.string("device"))
+      let frames = shape.frames
     else { throw NodeProblem("\"\(setup.name)\" produces audio only") }
     let values = setup.parameters
-    try name.checkClock(setup.isVirtual)
     let skew = values.number("skew")
     let opener = CaptureOpener(
       shape: CaptureFormat(rate: rate, channels: channels, sample: sample), frames: frames,
       path: values.has("path") ? values.string("path") : "",
       interval: Nanoseconds(values.number("interval") * 1e6), skew: skew, waker: setup.waker, start: start)
-    open = try opener.open(name)
+    let (isVirtual, initial) = (setup.isVirtual, setup.initial.string("device"))
+    let (open, change) = try DeviceChange<OpenCapture>.begin(
+      with: values.string("device"), insteadOf: initial
+    ) { (device) throws(NodeProblem) -> OpenCapture? in
+      try opener.open(DeviceName.first(device, initial: initial, path: opener.path, isVirtual: isVirtual))
+    }
     // Nothing below may throw.
+    self.open = open
     self.opener = opener
-    change = DeviceChange(from: values.string("device"))
+    self.change = change
     self.rate = rate
     self.frames = frames
     frameBytes = channels * sample.byteCount
@@ -87,7 +93,7 @@ public struct AudioCapture: ~Copyable, Node {
     let line = open?.line ?? first
     postDeviceEvents(line, &ports)
     join(line)
-    guard let block = line.front else { return line.isOver && !change.isPending ? .ended : .done }
+    guard let block = line.front else { return wait(line, &ports) }
     var packet = try ports.makePacket(bytes: frames * frameBytes, of: .none)
     var target = packet.mutableSamples(of: UInt8.self)
     let source = unsafe line.bytes
@@ -112,6 +118,13 @@ public struct AudioCapture: ~Copyable, Node {
     setDevice(name, &ports)
   }
 
+  /// Waits for the device, or for another one that may still take its place.
+  private func wait(_ line: CaptureLine, _ ports: inout Ports) -> Outcome {
+    if line.isOver && !change.isPending { return .ended }
+    if let deadline = change.deadline { ports.wake(at: deadline) }
+    return .done
+  }
+
   /// Discards what was recorded before the graph started: keeping it would delay the stream forever.
   private mutating func begin(_ line: CaptureLine, _ ports: inout Ports) -> Nanoseconds {
     if let offset { return offset }
@@ -124,6 +137,7 @@ public struct AudioCapture: ~Copyable, Node {
   }
 
   private mutating func makeSilence(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    if change.isPending { changeDevice(&ports) }
     let begin = start ?? ports.now
     start = begin
     let due = time(of: position + Int64(frames), begin)
@@ -149,6 +163,14 @@ public struct AudioCapture: ~Copyable, Node {
 
   // MARK: Events
 
+  /// Posts that the device disappeared.
+  mutating func postLost(_ ports: inout Ports) {
+    losses += 1
+    lostAt = ports.now
+    let count = losses
+    ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
+  }
+
   /// Posts that a device records again after so many nanoseconds.
   mutating func postBack(_ away: Nanoseconds, _ ports: inout Ports) {
     lostAt = nil
@@ -158,11 +180,7 @@ public struct AudioCapture: ~Copyable, Node {
   mutating func postDeviceEvents(_ line: CaptureLine, _ ports: inout Ports) {
     while let news = line.nextEvent() {
       switch news {
-      case .lost:
-        losses += 1
-        lostAt = ports.now
-        let count = losses
-        ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
+      case .lost: postLost(&ports)
       case .back(let away): postBack(away, &ports)
       }
     }

@@ -81,4 +81,14 @@ enum DeviceEvent: Sendable {
   case lost
   /// The device returned after this many nanoseconds.
   case back(Nanoseconds)
+
+  /// Drops what happened to a device before a node used it. True if the device is gone.
+  /// - Parameter next: the next event of its line.
+  static func drain(_ next: () -> DeviceEvent?) -> Bool {
+    var isLost = false
+    while let event = next() {
+      if case .lost = event { isLost = true } else { isLost = false }
+    }
+    return isLost
+  }
 }

@@ -17,25 +17,28 @@ extension AudioPlay: DeviceChanging {
   }
 
   /// Ready is a device with a clock, whose first reading wakes the node.
-  package mutating func isReady(_ device: OpenPlayback, _ ports: inout Ports) -> Bool {
+  package mutating func readiness(of device: OpenPlayback, _ ports: inout Ports) -> DeviceReadiness {
     switch device.line.clock.reading {
-    case .none: return false
+    case .none: return .silent
     case .busy:
       ports.wake(at: ports.now &+ Self.retry)
-      return false
-    case .line: return true
+      return .running
+    case .line: return .ready
     }
   }
 
   /// How soon a clock is read again that was being written, in nanoseconds.
-  private static let retry: Nanoseconds = 1_000_000
+  static let retry: Nanoseconds = 1_000_000
 
   package mutating func move(to open: OpenPlayback, _ ports: inout Ports) {
     guard let route else { return }
     if let line = route.line { postDeviceEvents(line, &ports) }
+    let isLost = DeviceEvent.drain(open.line.nextEvent)
     route.replace(by: open)
     // Devices number their restarts each for itself. Without a clock, what was queued is final, as on a device that disappeared.
     _ = schedule.follow(.none, offset: 0)
+    hasMoved = true
     if let lostAt { postBack(ports.now &- lostAt, &ports) }
+    if isLost { postLost(&ports) }
   }
 }

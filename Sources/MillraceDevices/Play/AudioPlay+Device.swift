@@ -12,11 +12,19 @@ extension AudioPlay {
     if change.isPending { changeDevice(&ports) }
     if let line = route.line { postDeviceEvents(line, &ports) }
     takePackets(&ports)
-    let runs = schedule.follow(route.reading(start: start ?? ports.now), offset: offset)
+    let reading = route.reading(start: start ?? ports.now)
+    let runs = schedule.follow(reading, offset: offset)
     if !runs || isDiscontinuous { queued.close() }
     if try emitReference(&ports) { return .again }
-    // A device that disappeared cannot play the rest.
-    guard runs else { return isFinishing ? .ended : .done }
+    guard runs || reading != .busy else {
+      ports.wake(at: ports.now &+ Self.retry)
+      return isFinishing ? .again : .done
+    }
+    guard runs else {
+      if let deadline = change.deadline { ports.wake(at: deadline) }
+      // A device that disappeared cannot play the rest.
+      return isFinishing ? .ended : .done
+    }
     postClock(&ports)
     if isFinishing && playout.isSilent && intake.count == 0 && !ports.hasPacket() && ports.now >= heardUntil {
       return end(&ports)
@@ -110,10 +118,11 @@ extension AudioPlay {
   // MARK: Writing
 
   private mutating func skip(_ frames: Int, _ ports: inout Ports) {
+    let length = schedule.heard(schedule.position + Int64(frames)) &- schedule.heard(schedule.position)
+    nextHeard = nextHeard.map { $0 &+ length }
     schedule.advance(frames)
     position += Int64(frames)
     hasSkipped = true
-    nextHeard = nil
     guard !playout.isSilent else { return }
     postLate(frames, &ports)
     playout.fadeInFromSilence()
@@ -174,10 +183,16 @@ extension AudioPlay {
   /// Accounts for a block written to the device.
   private mutating func advance(_ frames: Int, _ route: DeviceRoute) {
     let heard = schedule.heard(schedule.position)
-    if let expected = nextHeard, heard &- expected > Self.longestSlip {
-      position += (heard &- expected) * Int64(rate) / 1_000_000_000
-      hasSkipped = true
+    if let expected = nextHeard {
+      let gap = (Double(heard &- expected) * Double(rate) / 1e9).rounded()
+      if heard &- expected > Self.longestSlip || (hasMoved && gap > 0) {
+        position += Int64(gap)
+        hasSkipped = true
+      }
     }
+    // The clock of another device may also be behind: times then overlap, and positions still increase.
+    if hasMoved { hasSkipped = true }
+    hasMoved = false
     let end = schedule.heard(schedule.position + Int64(frames))
     nextHeard = end
     let space = unsafe queued.space

@@ -65,16 +65,20 @@ extension AudioPlay {
   mutating func postDeviceEvents(_ line: PlaybackLine, _ ports: inout Ports) {
     while let event = line.nextEvent() {
       switch event {
-      case .lost:
-        losses += 1
-        lostAt = ports.now
-        let count = losses
-        ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
+      case .lost: postLost(&ports)
       case .back(let away): postBack(away, &ports)
       }
     }
     let missed = line.takeMissed()
     if missed > 0 { postLate(missed, &ports) }
+  }
+
+  /// Posts that the device disappeared.
+  mutating func postLost(_ ports: inout Ports) {
+    losses += 1
+    lostAt = ports.now
+    let count = losses
+    ports.post(Event.deviceLost.rawValue) { $0.field("count", count) }
   }
 
   /// Posts that a device plays again after so many nanoseconds.

@@ -16,9 +16,12 @@ internal import MillraceDSP
 ///   is ever skipped.
 /// - **Another device.** `device` may be set while the graph runs. The device is opened on a thread of its own while the present one plays, and
 ///   replaces it once it runs (`deviceChanged`). It continues with the next sample; what the present one had queued, `latency` at most, counts
-///   as heard, as with a device that disappears. One that cannot be opened changes nothing (`error`), and neither does the name of the
-///   present device. A device that has disappeared can be replaced as well, which ends its loss (`deviceBack`). The device `null` runs on the
-///   graph's clock and can neither be replaced nor replace another.
+///   as heard, as with a device that disappears, and `reference` continues behind it, marked `discontinuity`. One that cannot be opened, or is
+///   open but does not run for five seconds, changes nothing (`error`), and neither does the name of the present device. A device that has
+///   disappeared can be replaced as well, which ends its loss (`deviceBack`).
+///   The device `null` runs on the graph's clock and can neither be replaced nor replace another. A node that is restarted plays to the device
+///   that was set last, or to its graph's own if that one cannot be used (`error`). A change allocates and creates two threads on the worker,
+///   once for each device that is set.
 /// - A device that disappears is reopened when it returns (`deviceLost`, `deviceBack`); meanwhile audio waits in its link, as with any slow
 ///   reader. A device that cannot be opened makes the plan fail, with an error that lists the available ones.
 /// - **Interruption.** A cancelled reply fades out within `fade` ms, and the event `interrupted` reports exactly how many of its samples were
@@ -76,6 +79,8 @@ public struct AudioPlay: ~Copyable, Node {
   /// The path to a device with its own clock; nil if the graph's clock is the device's.
   let route: DeviceRoute?
   package var change: DeviceChange<OpenPlayback>
+  /// True until the first block for another device was written.
+  var hasMoved = false
   /// When the device disappeared; nil while it is there.
   var lostAt: Nanoseconds?
   var intake = ArrivalQueue()
@@ -109,15 +114,24 @@ public struct AudioPlay: ~Copyable, Node {
     let fade = AudioLimits.frames(milliseconds: values.number("fade"), rate: rate)
     // Not AudioLimits.frames, which is at least 1: `latency` may be 0.
     let ahead = Int((values.number("latency") * Double(rate) / 1_000).rounded()) + 4 * period
-    route = try DeviceRoute(
-      setup, rate: rate, channels: channels, period: period, longest: max(period, fade), ahead: ahead,
-      start: start)
+    let opener = PlaybackOpener(
+      rate: rate, channels: channels, longest: max(period, fade), ahead: ahead,
+      path: values.has("path") ? values.string("path") : "",
+      interval: Nanoseconds(values.number("interval") * 1e6), skew: values.number("skew"),
+      waker: setup.waker, start: start)
+    let (isVirtual, initial) = (setup.isVirtual, setup.initial.string("device"))
+    let (open, change) = try DeviceChange<OpenPlayback>.begin(
+      with: values.string("device"), insteadOf: initial
+    ) { (device) throws(NodeProblem) -> OpenPlayback? in
+      try opener.open(DeviceName.first(device, initial: initial, path: opener.path, isVirtual: isVirtual))
+    }
+    route = try DeviceRoute(open, opener: opener, followsDrift: values.bool("drift"), period: period)
     // Nothing below may throw.
+    self.change = change
     self.rate = rate
     self.channels = channels
     self.sample = sample
     self.period = period
-    change = DeviceChange(from: values.string("device"))
     latency = Self.nanoseconds(values, "latency")
     prebuffer = Self.nanoseconds(values, "prebuffer")
     let lowering = Decibels.amplitude(decibels: values.number("lowering"))
@@ -138,6 +152,7 @@ public struct AudioPlay: ~Copyable, Node {
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if let route { return try follow(route, &ports, isFinishing: false) }
+    if change.isPending { changeDevice(&ports) }
     if try emitReference(&ports) { return .again }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {
@@ -152,6 +167,7 @@ public struct AudioPlay: ~Copyable, Node {
   /// Plays the rest, until the last sample is heard.
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if let route { return try follow(route, &ports, isFinishing: true) }
+    if change.isPending { changeDevice(&ports) }
     if try emitReference(&ports) { return .again }
     let due = nextPeriod(&ports)
     guard due <= ports.now else {

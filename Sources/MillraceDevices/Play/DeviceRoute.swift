@@ -5,8 +5,8 @@ internal import MillraceCore
 /// drift, and scratch memory for one period.
 ///
 /// The node owns it and fills its memory: packets are staged, the resampler turns them into a period, the line takes that period. `init`
-/// opens the device and allocates everything; releasing the route closes the device. Both run on the control side, everything else on the
-/// node's worker, without heap or locks.
+/// allocates everything; releasing the route closes the device. Both run on the control side, everything else on the node's worker,
+/// without heap or locks, except for `replace`.
 @safe
 final class DeviceRoute {
   /// The device and its line; nil for the device `null` with a skewed clock, which needs only that clock.
@@ -35,42 +35,32 @@ final class DeviceRoute {
   /// Frames taken from packets but not yet written to the device.
   var waiting: Double { Double(stagedFrames) + (resampler?.held ?? 0) }
 
-  /// Opens the device that the parameters name. nil if the graph's clock is the device's, so that no route is needed.
+  /// nil if the graph's clock is the device's, so that no route is needed.
   ///
   /// - Parameters:
-  ///   - rate: of the audio, in Hz.
+  ///   - open: the device and its line; nil for `null`.
+  ///   - opener: opens the devices that take this one's place; has the format of the audio.
+  ///   - followsDrift: resample the audio so that it matches the device's clock.
   ///   - period: in frames.
-  ///   - longest: most frames of a block.
-  ///   - ahead: how far ahead of the device's clock audio is queued, in frames.
-  ///   - start: starts a device for a line.
-  /// - Throws: what is wrong with the name, the device or the machine, and the cure.
+  /// - Throws: that memory ran out.
   init?(
-    _ setup: borrowing NodeSetup, rate: Int, channels: Int, period: Int, longest: Int, ahead: Int,
-    start: @escaping PlaybackOpener.Start
+    _ open: OpenPlayback?, opener: PlaybackOpener, followsDrift: Bool, period: Int
   ) throws(NodeProblem) {
-    let values = setup.parameters
-    guard let name = DeviceName(values.string("device")) else {
-      throw NodeProblem("unknown device \"\(values.string("device"))\"", parameter: "device")
-    }
-    try name.checkClock(setup.isVirtual)
-    skew = values.number("skew")
-    self.rate = rate
-    self.channels = channels
-    leadIn = AdaptiveResampler.latency + rate / 2_000
-    if name.kind == .null && skew == 0 { return nil }
-    if values.bool("drift") {
-      guard let resampler = AdaptiveResampler(channels: channels) else {
+    guard open != nil || opener.skew != 0 else { return nil }
+    if followsDrift {
+      guard let resampler = AdaptiveResampler(channels: opener.channels) else {
         throw NodeProblem("the resampler is out of memory")
       }
       self.resampler = resampler
     } else {
       resampler = nil
     }
-    opener = PlaybackOpener(
-      rate: rate, channels: channels, longest: longest, ahead: ahead,
-      path: values.has("path") ? values.string("path") : "",
-      interval: Nanoseconds(values.number("interval") * 1e6), skew: skew, waker: setup.waker, start: start)
-    open = try opener.open(name)
+    self.open = open
+    self.opener = opener
+    rate = opener.rate
+    channels = opener.channels
+    skew = opener.skew
+    leadIn = AdaptiveResampler.latency + rate / 2_000
     // Nothing below may throw: a failed initializer would leak this memory.
     // The drift controller makes a period consume at most 0.1 % more than it produces; there is room for twice that. The resampler
     // needs its latency in advance.
@@ -86,7 +76,8 @@ final class DeviceRoute {
   /// nil for the device `null` with a skewed clock.
   var line: PlaybackLine? { open?.line }
 
-  /// Moves to another device and closes this one in the background. What is inside the resampler goes to the new one.
+  /// Moves to another device and closes this one in the background. What is inside the resampler goes to the new one. Frees a line and creates a
+  /// thread, once for each device that is set.
   func replace(by other: OpenPlayback) { open = other }
 
   deinit {

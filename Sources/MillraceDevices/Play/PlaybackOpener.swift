@@ -7,7 +7,7 @@ package struct OpenPlayback {
   let device: DeviceHandle
 }
 
-/// Opens the playback devices of one node. Blocks; any thread but a worker.
+/// Opens the playback devices of one node, after those that are being closed. Blocks; any thread but a worker.
 struct PlaybackOpener: Sendable {
   /// Starts a device for a line; tests script it.
   typealias Start = @Sendable (DeviceSettings, PlaybackLine) throws(NodeProblem) -> any AudioDevice
@@ -28,6 +28,7 @@ struct PlaybackOpener: Sendable {
   /// Opens a device; nil for `null`, which has no line.
   func open(_ name: DeviceName) throws(NodeProblem) -> OpenPlayback? {
     guard name.kind != .null else { return nil }
+    DeviceShutdown.settle()
     var wakePipe: WakePipe?
     if name.kind == .pulse {
       wakePipe = WakePipe()

@@ -22,8 +22,13 @@ struct CapturePlace: Sendable {
     hasPointer = values.bool("pointer")
   }
 
-  /// The device if none is set; empty if there is none.
-  var usualDevice: String {
+  /// The device that these parameters name; empty if there is none.
+  func device(_ values: ParameterValues) -> String {
+    kind != .test && values.has("device") ? values.string("device") : usualDevice
+  }
+
+  /// The device if none is named.
+  private var usualDevice: String {
     switch kind {
     case .screen: unsafe getenv("DISPLAY").map { unsafe String(cString: $0) } ?? ""
     case .camera: "/dev/video0"

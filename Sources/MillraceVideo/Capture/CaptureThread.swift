@@ -17,22 +17,35 @@ final class CaptureThread: Sendable {
     var ending: String?
   }
 
+  /// Whether the thread reads; the values of `phase`.
+  private enum Phase {
+    static let reading = 0
+    static let stopped = 1
+    static let ended = 2
+  }
+
+  /// Threads that were stopped and have not closed their device yet.
+  private static let closing = Atomic<Int>(0)
+  /// Longest wait for them, in milliseconds. A stalled camera delivers no picture that would end its thread.
+  private static let longestClosing = 3_000
+
   private let shared = Locked(Update())
-  private let isStopped = Atomic<Bool>(false)
+  private let phase = Atomic<Int>(Phase.reading)
   private let waker: Waker
 
   private init(_ waker: Waker) { self.waker = waker }
 
-  /// Opens the device and starts reading it.
+  /// Opens the device and starts reading it, after those that are being closed: a camera can be open only once. Blocks.
   static func start(_ place: Demuxer.Source, waker: Waker) throws(NodeProblem) -> CaptureThread {
+    settle()
     let demuxer = try Demuxer(place)
     guard let (index, codec) = unsafe try demuxer.best(AVMEDIA_TYPE_VIDEO) else {
       throw demuxer.problem("delivers no pictures, only \(demuxer.streamNames)", cure: nil)
     }
     let decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
     let capture = CaptureThread(waker)
-    let source = Source(demuxer: demuxer, decoder: decoder)
-    guard DetachedThread.start("millrace-grab", { capture.run(source) }) == 0 else {
+    let parcel = Parcel(Source(demuxer: demuxer, decoder: decoder))
+    guard DetachedThread.start("millrace-grab", { capture.run(parcel) }) == 0 else {
       throw NodeProblem(
         "the system cannot create another thread for \(place.name)",
         cure: "raise the limit of processes (ulimit -u)")
@@ -50,10 +63,22 @@ final class CaptureThread: Sendable {
     }
   }
 
-  private func run(_ source: Source) {
+  private func run(_ parcel: Parcel<Source>) {
+    if let source = parcel.take() { read(source) }
+    // The device is closed.
+    if phase.exchange(Phase.ended, ordering: .sequentiallyConsistent) == Phase.stopped {
+      Self.closing.subtract(1, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  private static func settle() {
+    for _ in 0..<longestClosing where closing.load(ordering: .sequentiallyConsistent) > 0 { usleep(1_000) }
+  }
+
+  private func read(_ source: Source) {
     var ending = "it delivers no more pictures"
     do throws(NodeFault) {
-      while !isStopped.load(ordering: .acquiring), try source.decoder.next() {
+      while phase.load(ordering: .acquiring) == Phase.reading, try source.decoder.next() {
         guard let picture = DecodedPicture(source.decoder, time: Self.time(source.decoder)) else { break }
         let damage = source.decoder.damageCount
         shared.withLock { shared in
@@ -99,6 +124,10 @@ final class CaptureThread: Sendable {
   /// Whether there is a picture that was not fetched, and why the device was lost, once it was.
   var state: (hasPicture: Bool, ending: String?) { shared.withLock { ($0.newest != nil, $0.ending) } }
 
-  /// Stops the thread after the picture it waits for. Does not block.
-  func stop() { isStopped.store(true, ordering: .releasing) }
+  /// Stops the thread after the picture it waits for. Call it once; does not block.
+  func stop() {
+    Self.closing.add(1, ordering: .sequentiallyConsistent)
+    guard phase.exchange(Phase.stopped, ordering: .sequentiallyConsistent) == Phase.ended else { return }
+    Self.closing.subtract(1, ordering: .sequentiallyConsistent)
+  }
 }

@@ -14,7 +14,7 @@ public import MillraceNet
 ///
 /// What is filled in is percent-encoded in a URL and a form, escaped in JSON, and otherwise left as it is. It never changes the host.
 ///
-/// `http:` is accepted for this machine only: the answer is a credential.
+/// `http:` is accepted for this machine only, in redirects too: the answer is a credential.
 public struct HTTPTokenRequest: Sendable {
   /// The content of a request.
   public enum Body: Sendable, Hashable {
@@ -178,6 +178,7 @@ public struct HTTPTokenRequest: Sendable {
     request.proxy = proxy
     // A secret in the body or in a header of any name would go along.
     request.staysAtOrigin = !variables.isEmpty
+    request.refusesPlaintextRedirects = true
     if let problem = request.problem {
       throw NodeProblem(problem.text, cure: "check the template and what is filled in")
     }

@@ -193,6 +193,12 @@ private func content(_ request: HTTPClient.Request) -> String? {
     #expect(try template(headers: [("A", "{env:KEY}")]).filled([:]).staysAtOrigin)
     #expect(try !template(body: .json(["a": "{user}"])).filled(["user": "u"]).staysAtOrigin)
   }
+
+  @Test("no request is redirected to another machine in plain text, whether or not it has a secret")
+  func plaintext() throws {
+    #expect(try template(body: .json(["a": "{env:KEY}"])).filled([:]).refusesPlaintextRedirects)
+    #expect(try template().filled([:]).refusesPlaintextRedirects)
+  }
 }
 
 /// One answer, how it is read, and what comes of it.

@@ -63,11 +63,11 @@ private func next(
     arguments: [
       (
         "http://b.example/secret",
-        "a.example:443 redirects from https: to http: at b.example:80; requests are not sent there in plain text"
+        "a.example:443 redirects from https: to http: at b.example:80, where nothing is sent in plain text"
       ),
       (
         "http://127.0.0.1:8080/secret",
-        "a.example:443 redirects from https: to http: at 127.0.0.1:8080; requests are not sent there in plain text"
+        "a.example:443 redirects from https: to http: at 127.0.0.1:8080, where nothing is sent in plain text"
       ),
       (
         "ftp://b.example/secret",

@@ -46,7 +46,7 @@ public struct HTTPTokenRequest: Sendable {
       switch self {
       case .none: return []
       case .json(let json): return try json.filled(values).bytes
-      case .form(let text): return Array(try text.filled(values, TemplateText.percentEncoded).utf8)
+      case .form(let text): return Array(try text.filled(values, PercentEncoding.encode).utf8)
       case .text(let text, _): return Array(try text.filled(values).utf8)
       }
     }
@@ -199,7 +199,7 @@ public struct HTTPTokenRequest: Sendable {
           cure: "use another value")
       }
     }
-    let text = try url.filled(values, TemplateText.percentEncoded)
+    let text = try url.filled(values, PercentEncoding.encode)
     do throws(NetError) { return try WebAddress(text) } catch {
       throw NodeProblem(error.text, parameter: "url")
     }

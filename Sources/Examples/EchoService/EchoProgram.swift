@@ -20,6 +20,7 @@ final class EchoConformance: ServiceDouble {
     var traits = ServiceTraits(nodeType: "echo.dialog", vendor: "echo", key: "a-key-nobody-may-see")
     let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
     let (anywhere, listening) = (turn.union([.connecting, .listening]), turn.union([.listening]))
+    traits.answers = .atOnce
     traits.faults = [
       .hold: anywhere, .stall: anywhere, .drop: anywhere, .malformed: listening, .unknown: listening,
       .oversized: turn, .error: turn, .fail: turn, .kick: listening, .expire: listening,

@@ -1,3 +1,4 @@
+import Foundation
 import MillraceConformance
 import MillraceCore
 import MillraceDoubles
@@ -141,7 +142,18 @@ private final class Client: Sendable {
     let double = try await EchoProgram.start(DoubleOptions())
     let names = Set(EchoDialog.contract.parameters.map(\.name))
     #expect(double.settings.allSatisfy { names.contains($0.name) })
-    #expect(double.settings.map(\.name) == ["url", "roots", "key"])
+    #expect(double.settings.map(\.name) == ["url", "key", "roots"])
+    #expect(double.settings.filter { $0.requirement != nil }.map(\.name) == ["url", "roots"])
+    double.stop()
+  }
+
+  @Test("with a certificate of the user's own, the double does not say whom to trust")
+  func ownCertificate() async throws {
+    let certificate = try DoubleCertificate()
+    var options = DoubleOptions()
+    options.identity = certificate.identity
+    let double = try await EchoProgram.start(options)
+    #expect(double.settings.map(\.name) == ["url", "key"])
     double.stop()
   }
 }
@@ -150,6 +162,20 @@ private final class Client: Sendable {
 private func runner(_ arguments: String...) -> Never {
   MillraceCommand.main(
     catalogue: .echo, name: "echo-runner", services: [EchoProgram.self], arguments: arguments)
+}
+
+/// `talk --double` with a graph of one node, whose parameters are those of the graph.
+private func talk(parameters: [String], _ more: String...) -> Never {
+  let path = "/tmp/echo-talk-\(getpid()).json"
+  let declared = parameters.map { "\"\($0)\": { \"default\": \"none\" }" }.joined(separator: ", ")
+  let values = parameters.map { "\"\($0)\": \"${\($0)}\"" }.joined(separator: ", ")
+  let graph =
+    "{ \"millrace\": 1, \"name\": \"echo\", \"parameters\": { \(declared) }, \"nodes\": { \"bot\": { \"type\": \"echo.dialog\", \(values) } } }"
+  precondition(FileManager.default.createFile(atPath: path, contents: Data(graph.utf8)))
+  atexit { unlink("/tmp/echo-talk-\(getpid()).json") }
+  MillraceCommand.main(
+    catalogue: .echo, name: "echo-runner", services: [EchoProgram.self],
+    arguments: ["talk", path, "--double"] + more)
 }
 
 @Suite("a runner with the echo service", .timeLimit(.minutes(30))) struct EchoRunnerTests {
@@ -172,6 +198,43 @@ private func runner(_ arguments: String...) -> Never {
     }
     let error = String(decoding: wrong?.standardErrorContent ?? [], as: UTF8.self)
     #expect(error.contains("/no/such/file"))
+  }
+
+  @Test("the double prints its address, and the authority that a node has to trust")
+  func trust() async {
+    let run = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      let report = "/tmp/echo-double-\(getpid()).json"
+      Thread.detachNewThread {
+        // When the file is there, the runner counts signals already.
+        while access(report, F_OK) != 0 { usleep(10_000) }
+        unlink(report)
+        kill(getpid(), SIGINT)
+      }
+      runner("double", "echo", "--port", "0", "--report", report)
+    }
+    let text = String(decoding: run?.standardOutputContent ?? [], as: UTF8.self)
+    let lines = text.split(separator: "\n")
+    #expect(lines.first?.hasPrefix("tls://127.0.0.1:") == true, "\(text)")
+    #expect(lines.dropFirst().first?.hasPrefix("roots=/tmp/millrace-double-") == true, "\(text)")
+  }
+
+  @Test("a dialogue with the double needs a graph whose parameters reach it, and not with other values")
+  func reaches() async {
+    let missing = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      talk(parameters: ["url", "key"])
+    }
+    let problem = String(decoding: missing?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(
+      problem.contains("has no parameter \"roots\" for the authority of the double's certificate; add one"),
+      "\(problem)")
+    let other = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      talk(parameters: ["url", "key", "roots"], "--set", "roots=/etc/ssl/certs")
+    }
+    let refusal = String(decoding: other?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(
+      refusal.contains(
+        "with --double, \"roots\" is the authority of the double's certificate; remove --double, or --set roots"
+      ), "\(refusal)")
   }
 }
 

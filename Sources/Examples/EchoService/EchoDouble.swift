@@ -11,34 +11,35 @@ final class EchoDouble: RunningDouble {
   private let server: Server
   /// Its files are there as long as the object; nil: the double was started with a certificate.
   private let certificate: DoubleCertificate?
-  private let identity: NetIdentity
 
   init(
     _ scenario: Server.Scenario, _ options: DoubleOptions = DoubleOptions()
   ) async throws(DoubleProblem) {
     let server = Server(scenario, observer: options.observer, watch: options.watch)
     self.server = server
-    if let given = options.identity {
-      (certificate, identity) = (nil, given)
-    } else {
-      let made = try DoubleCertificate()
-      (certificate, identity) = (made, made.identity)
-    }
-    try await server.listenForStreams(options, identity: identity) { stream, number in
+    let certificate = try options.identity == nil ? DoubleCertificate() : nil
+    self.certificate = certificate
+    try await server.listenForStreams(options, identity: certificate?.identity) { stream, number in
       let connection = EchoConnection(server, stream, number: number)
       return { connection.handle($0) }
     }
   }
 
   static func address(_ port: Int) -> String { "tls://127.0.0.1:\(port)" }
-  var roots: String { identity.certificate }
+  /// The authority that a client has to trust; nil: only who started the double knows which has signed its certificate.
+  var roots: String? { certificate?.identity.certificate }
   var port: Int { server.port }
   var address: String { Self.address(port) }
   var settings: [DoubleSetting] {
-    [
-      DoubleSetting("url", address, isAddress: true), DoubleSetting("roots", roots),
+    var settings = [
+      DoubleSetting("url", address, requirement: "the address of the double"),
       DoubleSetting("key", "key-of-the-double"),
     ]
+    if let roots {
+      settings.append(
+        DoubleSetting("roots", roots, requirement: "the authority of the double's certificate"))
+    }
+    return settings
   }
   var seen: DoubleReport { server.report }
   func forget() { server.forget() }

@@ -135,6 +135,30 @@ private final class Client: Sendable {
     double.stop()
   }
 
+  @Test(
+    "a scenario with what the double does not do is refused",
+    arguments: [
+      (#"{ "turns": [{ "fault": { "kind": "repeated" } }] }"#, "this double has no fault \"repeated\""),
+      (
+        #"{ "fault": { "kind": "fail", "at": "listening" } }"#,
+        "this double has no fault \"fail\" at listening"
+      ),
+      (
+        #"{ "checksPlayback": true }"#,
+        "file.json: the echo service is not told whether a reply was played or interrupted; remove \"checksPlayback\""
+      ),
+    ])
+  func refused(scenario: String, message: String) async {
+    var options = DoubleOptions()
+    options.scenario = .text(scenario, name: "file.json")
+    let started = options
+    await #expect {
+      _ = try await EchoProgram.start(started)
+    } throws: {
+      "\($0)".contains(message)
+    }
+  }
+
   @Test("the program is that of the node, and its double gives a graph all that it needs")
   func program() async throws {
     #expect(EchoProgram.nodeTypes == [EchoDialog.contract.type])
@@ -186,7 +210,7 @@ private func talk(parameters: [String], _ more: String...) -> Never {
     }
     let text = String(decoding: list?.standardOutputContent ?? [], as: UTF8.self)
     #expect(text.hasPrefix("echo ") && text.contains("\nbailian "), "\(text)")
-    #expect(text.contains("repeats what it hears, over framed TCP and TLS (echo.dialog)\n"), "\(text)")
+    #expect(text.contains("repeats what it hears, over records on a TLS stream (echo.dialog)\n"), "\(text)")
     let node = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes", "echo.dialog")
     }

@@ -240,6 +240,7 @@ private final class EchoConnection: @unchecked Sendable {
     guard let fault else { return false }
     double.note("# \(fault.kind.rawValue)")
     switch fault.kind {
+    // Scenarios with the last two are refused.
     case .hold, .repeated, .outOfOrder: break
     case .stall: isStalled = true
     case .drop, .expire:

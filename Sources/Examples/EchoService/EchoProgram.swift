@@ -5,12 +5,18 @@ import MillraceJSON
 /// The echo service for runners: `echo-runner double echo`.
 public enum EchoProgram: ServiceProgram {
   public static let name = "echo"
-  public static let summary = "repeats what it hears, over framed TCP and TLS"
+  public static let summary = "repeats what it hears, over records on a TLS stream"
   public static let nodeTypes = ["echo.dialog"]
   public static var conformance: [any ServiceDouble.Type] { [EchoConformance.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    try await EchoDouble(try options.load(), options)
+    let scenario: EchoDouble.Server.Scenario = try options.load(faults: EchoConformance.traits.faults)
+    if scenario.checksPlayback, case .text(_, let name) = options.scenario {
+      throw .other(
+        "\(name): the echo service is not told whether a reply was played or interrupted; remove \"checksPlayback\""
+      )
+    }
+    return try await EchoDouble(scenario, options)
   }
 }
 

@@ -120,6 +120,32 @@ private final class Client: Sendable {
     double.stop()
   }
 
+  @Test("a text that crosses the beginning of a turn is of no consequence, and another is a violation")
+  func texts() async throws {
+    var options = DoubleOptions()
+    options.scenario = .text(
+      #"{ "numbered": true, "turns": [{ "fault": { "kind": "hold", "at": "thinking" } }] }"#,
+      name: "scenario")
+    let lines = Locked<[String]>([])
+    options.watch = { line in lines.withLock { $0.append(line) } }
+    let double = try await EchoProgram.start(options)
+    let client = try Client(double)
+    try await client.send([0x01, 1] + Array("key".utf8))
+    try await client.wait { $0 == [0x82, 0, 0] }
+    for _ in 0..<10 { try await client.send([0x02] + frame(6_000)) }
+    for _ in 0..<30 { try await client.send([0x02] + frame(0)) }
+    try await client.send([0x03] + Array("words".utf8))
+    // By now the client knows that it has sent one.
+    try await client.send([0x03] + Array("words".utf8))
+    try await client.send([0x05])
+    try await client.waitForEnd()
+    #expect(double.seen.violations.map(\.name) == ["outOfOrder"])
+    #expect(client.records.filter { $0.first == 0x82 } == [[0x82, 0, 0], [0x82, 1, 1]])
+    #expect(
+      lines.withLock { $0.filter { $0.hasPrefix(">") } } == ["> hello", "> say", "> say", "> bye"])
+    double.stop()
+  }
+
   @Test("a record out of order and a stream that is no sequence of records are violations")
   func violations() async throws {
     let double = try await EchoProgram.start(DoubleOptions())

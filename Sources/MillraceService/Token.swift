@@ -52,14 +52,15 @@ public struct TokenFailure: Error, Sendable, Hashable {
 ///
 /// ```
 ///  none ──token()──▸ fetching ──▸ fresh ──`ahead` of the expiry──▸ renewing ──▸ fresh
-///                     ▴    │       ▴                                │    │
-///   back-off, token() │    │ failed└── failed: fresh until back-off ┘    │ expired
-///                     │    ▾                                             ▾
-///                    waiting                                          fetching
+///                     ▴    │        ▴                                │    │
+///   back-off, token() │    │ failed └── failed: again after back-off ┘    │ expired
+///                     │    ▾                                              ▾
+///                    waiting                                           fetching
 /// ```
 ///
-/// Once there has been a token, the next one is fetched until it comes, the provider is stopped, or a failure is final: then the next
-/// request tries again. Requests that wait are told of every failure.
+/// Once there has been a token, attempts to get the next one go on, after the expiry too, until it comes, the provider is stopped, or a
+/// failure is final. After that, and as long as there has been none, a request makes the next attempt. Requests that wait are told of
+/// every failure.
 ///
 /// Any thread: one provider may serve sessions on many. It works on the thread of its own clock, where its callbacks are called too, in
 /// order; who is on another thread takes the answer there (`ServiceClock.run`).

@@ -255,7 +255,8 @@ private final class Answers: @unchecked Sendable {
 
   @Test("a call from any thread is carried out on the thread of the provider's clock")
   func threads() async {
-    let (provider, answers) = (provider, answers)
+    let provider = provider
+    let answers = answers
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<8 {
         group.addTask {

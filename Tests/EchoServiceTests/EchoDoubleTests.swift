@@ -222,7 +222,7 @@ private func talk(parameters: [String], _ more: String...) -> Never {
   let graph =
     "{ \"millrace\": 1, \"name\": \"echo\", \"parameters\": { \(declared) }, \"nodes\": { \"bot\": { \"type\": \"echo.dialog\", \(values) } } }"
   precondition(FileManager.default.createFile(atPath: path, contents: Data(graph.utf8)))
-  atexit { unlink("/tmp/echo-talk-\(getpid()).json") }
+  atexit { _ = unlink("/tmp/echo-talk-\(getpid()).json") }
   MillraceCommand.main(
     catalogue: .echo, name: "echo-runner", services: [EchoProgram.self],
     arguments: ["talk", path, "--double"] + more)

@@ -136,6 +136,7 @@ let package = Package(
     .target(
       name: "MillraceCrypto",
       dependencies: [
+        "MillraceJSON",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
       ],
@@ -336,7 +337,8 @@ let package = Package(
         "TestSystem",
       ],
       swiftSettings: tests),
-    .testTarget(name: "MillraceCryptoTests", dependencies: ["MillraceCrypto"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceCryptoTests", dependencies: ["MillraceCrypto", "MillraceJSON"], swiftSettings: tests),
     .testTarget(
       name: "MillraceNetTests",
       dependencies: [

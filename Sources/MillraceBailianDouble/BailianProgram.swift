@@ -50,6 +50,9 @@ public enum BailianProgram: ServiceProgram {
 extension BailianDouble: RunningDouble {
   public var settings: [DoubleSetting] {
     // It needs no real key.
-    [DoubleSetting("url", address, isAddress: true), DoubleSetting("key", "sk-of-the-double")]
+    [
+      DoubleSetting("url", address, requirement: "the address of the double"),
+      DoubleSetting("key", "sk-of-the-double"),
+    ]
   }
 }

@@ -133,9 +133,9 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
 
   // MARK: Expiry
 
-  /// A number of seconds from now that must be something else: more than 30 years.
+  /// Larger values, more than 30 years, are not seconds from now: probably a Unix time.
   private static let mostSeconds = 1e9
-  /// A Unix time in seconds that must be milliseconds: the year 5138, or 1973.
+  /// Larger values are not a Unix time in seconds, where this is the year 5138: probably one in milliseconds, where it is 1973.
   private static let mostUnixSeconds = 1e11
 
   private func lifetime(in json: JSONValue, at unix: Nanoseconds) throws(JSONFormProblem) -> Nanoseconds? {

@@ -14,7 +14,7 @@ public import MillraceNet
 ///
 /// What is filled in is percent-encoded in a URL and a form, escaped in JSON, and otherwise left as it is. It never changes the host.
 ///
-/// `http:` is accepted for this machine only: the answer is a credential.
+/// `http:` is accepted for this machine only, in redirects too: the answer is a credential.
 public struct HTTPTokenRequest: Sendable {
   /// The content of a request.
   public enum Body: Sendable, Hashable {
@@ -46,7 +46,7 @@ public struct HTTPTokenRequest: Sendable {
       switch self {
       case .none: return []
       case .json(let json): return try json.filled(values).bytes
-      case .form(let text): return Array(try text.filled(values, TemplateText.percentEncoded).utf8)
+      case .form(let text): return Array(try text.filled(values, PercentEncoding.encode).utf8)
       case .text(let text, _): return Array(try text.filled(values).utf8)
       }
     }
@@ -178,6 +178,7 @@ public struct HTTPTokenRequest: Sendable {
     request.proxy = proxy
     // A secret in the body or in a header of any name would go along.
     request.staysAtOrigin = !variables.isEmpty
+    request.refusesPlaintextRedirects = true
     if let problem = request.problem {
       throw NodeProblem(problem.text, cure: "check the template and what is filled in")
     }
@@ -198,7 +199,7 @@ public struct HTTPTokenRequest: Sendable {
           cure: "use another value")
       }
     }
-    let text = try url.filled(values, TemplateText.percentEncoded)
+    let text = try url.filled(values, PercentEncoding.encode)
     do throws(NetError) { return try WebAddress(text) } catch {
       throw NodeProblem(error.text, parameter: "url")
     }

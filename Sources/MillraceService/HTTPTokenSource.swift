@@ -80,7 +80,7 @@ public final class HTTPTokenSource: TokenSource {
     let now = clock.now
     if let left = wait(at: now) {
       let failure = problem(
-        HTTPTokenProblem("asked to wait, \(Self.seconds(left)) s from now", retryAfter: left))
+        HTTPTokenProblem("accepts no request for another \(Self.seconds(left)) s", retryAfter: left))
       return clock.run { done(.failure(failure)) }
     }
     // A variable may have changed.
@@ -153,10 +153,11 @@ public final class HTTPTokenSource: TokenSource {
   }
 
   private func problem(_ error: NetError) -> TokenFailure {
+    // For errors that have no cure of their own.
     let (cure, isFinal): (String?, Bool) =
       switch error.kind {
       case .address: (nil, true)
-      case .hostNotFound, .connect: ("check the URL, and whether the server runs", false)
+      case .hostNotFound, .connect: ("check the URL and the network", false)
       case .timeout: ("check the server and the network, or allow it more time", false)
       case .tls: ("check the URL, or trust the authority of its certificate", true)
       case .proxy: ("check the proxy", false)
@@ -167,7 +168,8 @@ public final class HTTPTokenSource: TokenSource {
       case .cancelled: (nil, false)
       }
     return TokenFailure(
-      "no token from \(request.server): \(error.text)" + (cure.map { "; \($0)" } ?? ""), isFinal: isFinal)
+      "no token from \(request.server): \(error.text)"
+        + (error.hasCure ? "" : cure.map { "; \($0)" } ?? ""), isFinal: isFinal)
   }
 
   /// Whole seconds, rounded up.
@@ -182,26 +184,35 @@ extension HTTPTokenProblem {
   ///   - variables: the environment variables that the request used.
   ///   - unix: the Unix time in nanoseconds.
   package init?(status: Int, retryAfter: String?, variables: [String], at unix: Nanoseconds) {
-    let credential =
-      variables.isEmpty
-      ? "the request has no credential from the environment, add a header with {env:NAME}"
-      : "check \(variables.joined(separator: ", ")) in the environment"
+    let names = variables.joined(separator: ", ")
     let what: String
+    let cure: String
     switch status {
     case 200...299: return nil
-    case 401: what = "does not accept the request's credential (status 401); \(credential)"
-    case 403: what = "does not allow this (status 403); check the credential's rights, and \(credential)"
-    case 404: what = "has nothing at this path (status 404); check the URL"
-    case 408: what = "did not get the request in time (status 408); check the network"
-    case 429: what = "got too many requests (status 429); ask it less often"
-    case 500...599: what = "failed (status \(status)); its log may say why"
-    default: what = "refused the request (status \(status)); check the method, the headers and the body"
+    case 401 where variables.isEmpty:
+      what = "wants a credential (status 401), and the request has none from the environment"
+      cure = "add a header with {env:NAME}"
+    case 401:
+      what = "does not accept the request's credential (status 401)"
+      cure = "check \(names) in the environment"
+    case 403 where variables.isEmpty:
+      what = "does not allow this (status 403), and the request has no credential from the environment"
+      cure = "add a header with {env:NAME}, if the server wants one"
+    case 403:
+      (what, cure) = ("does not allow this (status 403)", "check the rights of the credential in \(names)")
+    case 404: (what, cure) = ("has nothing at this path (status 404)", "check the URL")
+    case 408: (what, cure) = ("did not get the request in time (status 408)", "check the network")
+    case 429:
+      (what, cure) = ("got too many requests (status 429)", "let sessions share a token, or raise its limit")
+    case 500...599: (what, cure) = ("failed (status \(status))", "its log may say why")
+    default:
+      (what, cure) = ("refused the request (status \(status))", "check the method, the headers and the body")
     }
     let wait = retryAfter.flatMap { RetryAfter.wait($0, at: unix) }.flatMap { $0 > 0 ? $0 : nil }
     // 425: RFC 8470 section 5.2.
     let isTransient = [408, 425, 429].contains(status) || status >= 500
     self.init(
-      what + (wait.map { "; it asks to wait \(HTTPTokenSource.seconds($0)) s" } ?? ""),
+      what + (wait.map { " and asks to wait \(HTTPTokenSource.seconds($0)) s" } ?? "") + "; \(cure)",
       isFinal: !isTransient, retryAfter: wait)
   }
 }

@@ -2,7 +2,7 @@ internal import MillraceCore
 
 /// The header `Retry-After`, RFC 9110 section 10.2.3.
 enum RetryAfter {
-  /// The longest wait that is granted to a server: an hour. A mistake there must not end a service here for a day.
+  /// The longest wait: an hour. A server with a wrong clock or header must not keep a service without a token for a day.
   static let most = Nanoseconds.milliseconds(3_600_000)
 
   /// How long to wait: a number of seconds, or a date in the form that servers must send (`Sun, 06 Nov 1994 08:49:37 GMT`).
@@ -39,8 +39,8 @@ enum RetryAfter {
     return hour * 3_600 + minute * 60 + second
   }
 
-  /// Days since 1 January 1970. With years that begin in March a leap day is the last of its year, and the months before it have
-  /// 153 days for each five.
+  /// Days since 1 January 1970, as `days_from_civil` in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms" counts them, for
+  /// years from 1970 on. With years that begin in March a leap day is the last of its year, and every five months before it have 153 days.
   private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
     let year = month > 2 ? year : year - 1
     let month = month > 2 ? month - 3 : month + 9

@@ -139,12 +139,17 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       next,
       clock.run(after: max(0, next - clock.now)) { [self] in
         timer = nil
-        if isPaused { session.excuseSilence(at: clock.now) }
-        handle(.tick)
+        tick()
         if silenceAt != nil { sendSilence() }
         transfer()
       }
     )
+  }
+
+  private func tick() {
+    // What is not read is not the service's silence.
+    if isPaused { session.excuseSilence(at: clock.now) }
+    handle(.tick)
   }
 
   // MARK: Answers
@@ -153,7 +158,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private func obey(_ order: DialogCommand, _ id: String?) {
     guard let id else { return handle(.command(order)) }
     // What is due ends first: a command to a dialogue that is over must not be answered as carried out.
-    handle(.tick)
+    tick()
     guard unanswered.count < Self.mostUnanswered, !unanswered.contains(id) else {
       let text =
         unanswered.contains(id)

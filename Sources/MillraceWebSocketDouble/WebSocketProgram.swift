@@ -47,7 +47,10 @@ final class Backend: RunningDouble {
   var port: Int { server.port }
   var address: String { Self.address(port, isSecure: server.isSecure) }
   var settings: [DoubleSetting] {
-    [DoubleSetting("url", address, isAddress: true), DoubleSetting("key", "sk-of-the-double")]
+    [
+      DoubleSetting("url", address, requirement: "the address of the double"),
+      DoubleSetting("key", "sk-of-the-double"),
+    ]
   }
   var seen: DoubleReport { server.report }
   func forget() { server.forget() }

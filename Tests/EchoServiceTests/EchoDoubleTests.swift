@@ -1,3 +1,4 @@
+import Foundation
 import MillraceConformance
 import MillraceCore
 import MillraceDoubles
@@ -119,6 +120,32 @@ private final class Client: Sendable {
     double.stop()
   }
 
+  @Test("a text that crosses the beginning of a turn is of no consequence, and another is a violation")
+  func texts() async throws {
+    var options = DoubleOptions()
+    options.scenario = .text(
+      #"{ "numbered": true, "turns": [{ "fault": { "kind": "hold", "at": "thinking" } }] }"#,
+      name: "scenario")
+    let lines = Locked<[String]>([])
+    options.watch = { line in lines.withLock { $0.append(line) } }
+    let double = try await EchoProgram.start(options)
+    let client = try Client(double)
+    try await client.send([0x01, 1] + Array("key".utf8))
+    try await client.wait { $0 == [0x82, 0, 0] }
+    for _ in 0..<10 { try await client.send([0x02] + frame(6_000)) }
+    for _ in 0..<30 { try await client.send([0x02] + frame(0)) }
+    try await client.send([0x03] + Array("words".utf8))
+    // By now the client knows that it has sent one.
+    try await client.send([0x03] + Array("words".utf8))
+    try await client.send([0x05])
+    try await client.waitForEnd()
+    #expect(double.seen.violations.map(\.name) == ["outOfOrder"])
+    #expect(client.records.filter { $0.first == 0x82 } == [[0x82, 0, 0], [0x82, 1, 1]])
+    #expect(
+      lines.withLock { $0.filter { $0.hasPrefix(">") } } == ["> hello", "> say", "> say", "> bye"])
+    double.stop()
+  }
+
   @Test("a record out of order and a stream that is no sequence of records are violations")
   func violations() async throws {
     let double = try await EchoProgram.start(DoubleOptions())
@@ -134,6 +161,30 @@ private final class Client: Sendable {
     double.stop()
   }
 
+  @Test(
+    "a scenario with what the double does not do is refused",
+    arguments: [
+      (#"{ "turns": [{ "fault": { "kind": "repeated" } }] }"#, "this double has no fault \"repeated\""),
+      (
+        #"{ "fault": { "kind": "fail", "at": "listening" } }"#,
+        "this double has no fault \"fail\" at listening"
+      ),
+      (
+        #"{ "checksPlayback": true }"#,
+        "file.json: the echo service is not told whether a reply was played or interrupted; remove \"checksPlayback\""
+      ),
+    ])
+  func refused(scenario: String, message: String) async {
+    var options = DoubleOptions()
+    options.scenario = .text(scenario, name: "file.json")
+    let started = options
+    await #expect {
+      _ = try await EchoProgram.start(started)
+    } throws: {
+      "\($0)".contains(message)
+    }
+  }
+
   @Test("the program is that of the node, and its double gives a graph all that it needs")
   func program() async throws {
     #expect(EchoProgram.nodeTypes == [EchoDialog.contract.type])
@@ -141,7 +192,18 @@ private final class Client: Sendable {
     let double = try await EchoProgram.start(DoubleOptions())
     let names = Set(EchoDialog.contract.parameters.map(\.name))
     #expect(double.settings.allSatisfy { names.contains($0.name) })
-    #expect(double.settings.map(\.name) == ["url", "roots", "key"])
+    #expect(double.settings.map(\.name) == ["url", "key", "roots"])
+    #expect(double.settings.filter { $0.requirement != nil }.map(\.name) == ["url", "roots"])
+    double.stop()
+  }
+
+  @Test("with a certificate of the user's own, the double does not say whom to trust")
+  func ownCertificate() async throws {
+    let certificate = try DoubleCertificate()
+    var options = DoubleOptions()
+    options.identity = certificate.identity
+    let double = try await EchoProgram.start(options)
+    #expect(double.settings.map(\.name) == ["url", "key"])
     double.stop()
   }
 }
@@ -152,6 +214,20 @@ private func runner(_ arguments: String...) -> Never {
     catalogue: .echo, name: "echo-runner", services: [EchoProgram.self], arguments: arguments)
 }
 
+/// `talk --double` with a graph of one node, whose parameters are those of the graph.
+private func talk(parameters: [String], _ more: String...) -> Never {
+  let path = "/tmp/echo-talk-\(getpid()).json"
+  let declared = parameters.map { "\"\($0)\": { \"default\": \"none\" }" }.joined(separator: ", ")
+  let values = parameters.map { "\"\($0)\": \"${\($0)}\"" }.joined(separator: ", ")
+  let graph =
+    "{ \"millrace\": 1, \"name\": \"echo\", \"parameters\": { \(declared) }, \"nodes\": { \"bot\": { \"type\": \"echo.dialog\", \(values) } } }"
+  precondition(FileManager.default.createFile(atPath: path, contents: Data(graph.utf8)))
+  atexit { _ = unlink("/tmp/echo-talk-\(getpid()).json") }
+  MillraceCommand.main(
+    catalogue: .echo, name: "echo-runner", services: [EchoProgram.self],
+    arguments: ["talk", path, "--double"] + more)
+}
+
 @Suite("a runner with the echo service", .timeLimit(.minutes(30))) struct EchoRunnerTests {
   @Test("it lists the service first, simulates it by its name, and knows its node")
   func finds() async {
@@ -160,7 +236,7 @@ private func runner(_ arguments: String...) -> Never {
     }
     let text = String(decoding: list?.standardOutputContent ?? [], as: UTF8.self)
     #expect(text.hasPrefix("echo ") && text.contains("\nbailian "), "\(text)")
-    #expect(text.contains("repeats what it hears, over framed TCP and TLS (echo.dialog)\n"), "\(text)")
+    #expect(text.contains("repeats what it hears, over records on a TLS stream (echo.dialog)\n"), "\(text)")
     let node = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes", "echo.dialog")
     }
@@ -173,6 +249,43 @@ private func runner(_ arguments: String...) -> Never {
     let error = String(decoding: wrong?.standardErrorContent ?? [], as: UTF8.self)
     #expect(error.contains("/no/such/file"))
   }
+
+  @Test("the double prints its address, and the authority that a node has to trust")
+  func trust() async {
+    let run = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
+      let report = "/tmp/echo-double-\(getpid()).json"
+      Thread.detachNewThread {
+        // When the file is there, the runner counts signals already.
+        while access(report, F_OK) != 0 { usleep(10_000) }
+        unlink(report)
+        kill(getpid(), SIGINT)
+      }
+      runner("double", "echo", "--port", "0", "--report", report)
+    }
+    let text = String(decoding: run?.standardOutputContent ?? [], as: UTF8.self)
+    let lines = text.split(separator: "\n")
+    #expect(lines.first?.hasPrefix("tls://127.0.0.1:") == true, "\(text)")
+    #expect(lines.dropFirst().first?.hasPrefix("roots=/tmp/millrace-double-") == true, "\(text)")
+  }
+
+  @Test("a dialogue with the double needs a graph whose parameters reach it, and not with other values")
+  func reaches() async {
+    let missing = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      talk(parameters: ["url", "key"])
+    }
+    let problem = String(decoding: missing?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(
+      problem.contains("has no parameter \"roots\" for the authority of the double's certificate; add one"),
+      "\(problem)")
+    let other = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
+      talk(parameters: ["url", "key", "roots"], "--set", "roots=/etc/ssl/certs")
+    }
+    let refusal = String(decoding: other?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(
+      refusal.contains(
+        "with --double, \"roots\" is the authority of the double's certificate; remove --double, or --set roots"
+      ), "\(refusal)")
+  }
 }
 
 @Suite("echo.dialog against the double of its service", .serialized, .timeLimit(.minutes(30)))
@@ -184,6 +297,7 @@ struct EchoConformanceTests {
   func cases(name: String) async {
     let results = await Conformance(EchoConformance.self, catalogue: .echo).run([name])
     #expect(results.count == 1 && results.allSatisfy { $0.outcome != .failed }, "\(results)")
+    if name == "answers" { #expect(results.map(\.outcome) == [.passed], "\(results)") }
   }
 
   @Test("most cases apply to the service")

@@ -119,6 +119,15 @@ private func word(_ action: ServiceAction<EchoRequest>) -> String {
     for row in Set(sessionTable).subtracting(found).sorted() { Issue.record("missing: \(row)") }
   }
 
+  @Test("a second text is refused until the service has taken the first")
+  func oneText() throws {
+    var session = session()
+    try handle(way(to: .listening), &session)
+    #expect(try handle(["say"], &session) == ["> say"])
+    #expect(try handle(["ask"], &session) == ["error request"])
+    #expect(try handle(["thinking", "listening", "ask"], &session) == ["> say"])
+  }
+
   @Test("a busy service is asked again after the backoff, which a reply that was played resets")
   func backoff() throws {
     var session = session()

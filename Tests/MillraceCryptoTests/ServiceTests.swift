@@ -1,4 +1,5 @@
 import MillraceCrypto
+import MillraceJSON
 import Testing
 
 /// Tokens, signatures and frames of services, put together from the parts of this module.

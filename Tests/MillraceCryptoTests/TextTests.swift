@@ -1,7 +1,7 @@
 import MillraceCrypto
 import Testing
 
-@Suite("Hexadecimal digits, percent-encoding, queries")
+@Suite("Hexadecimal digits and queries")
 struct TextTests {
   @Test("every byte has its two lower-case digits")
   func encodesHex() {
@@ -32,20 +32,6 @@ struct TextTests {
       }
     }
     for text in ["0", "000", "00:00", " 00", "0x00", "００", "é", "0é"] { #expect(Hex.decode(text) == nil) }
-  }
-
-  @Test("unreserved characters of RFC 3986 stay, and every other byte is escaped in upper case")
-  func percent() {
-    let unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-    #expect(PercentEncoding.encode(unreserved) == unreserved)
-    for byte in UInt8(0)..<128 where !unreserved.utf8.contains(byte) {
-      let digits = String(byte, radix: 16, uppercase: true)
-      #expect(
-        PercentEncoding.encode(String(Unicode.Scalar(byte))) == "%" + (byte < 16 ? "0" : "") + digits)
-    }
-    #expect(PercentEncoding.encode("a b+c*/'ü你😀") == "a%20b%2Bc%2A%2F%27%C3%BC%E4%BD%A0%F0%9F%98%80")
-    #expect(PercentEncoding.encode(PercentEncoding.encode(":")) == "%253A")
-    #expect(PercentEncoding.encode("") == "")
   }
 
   @Test("a query is sorted by the bytes of names, then of values, whatever the order it came in")

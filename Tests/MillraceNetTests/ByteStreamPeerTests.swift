@@ -117,7 +117,7 @@ struct ByteStreamPeerTests {
       problem
         == NetError(
           .lost,
-          "localhost:\(port) closed the connection without a TLS close alert; bytes may be missing at the end"
+          "localhost:\(port) closed the connection without a TLS close alert: bytes may be missing at the end"
         ))
     _ = peer.output()
   }

@@ -63,11 +63,11 @@ private func next(
     arguments: [
       (
         "http://b.example/secret",
-        "a.example:443 redirects from https: to http: at b.example:80; requests are not sent there in plain text"
+        "a.example:443 redirects from https: to http: at b.example:80, where nothing is sent in plain text"
       ),
       (
         "http://127.0.0.1:8080/secret",
-        "a.example:443 redirects from https: to http: at 127.0.0.1:8080; requests are not sent there in plain text"
+        "a.example:443 redirects from https: to http: at 127.0.0.1:8080, where nothing is sent in plain text"
       ),
       (
         "ftp://b.example/secret",
@@ -110,6 +110,34 @@ private func next(
         == NetError(
           .refused, status: 307,
           "a.example:443 redirects to another origin, \(other), which must not get the request")
+    }
+  }
+
+  @Test(
+    "a request whose answer is a credential is not redirected to another machine in plain text",
+    arguments: [
+      ("http://localhost/x", "http://b.example/secret", "b.example:80"),
+      ("http://127.0.0.1:8080/x", "//b.example:81/secret", "b.example:81"),
+      ("http://localhost/x", "http://[::1]:82/y", nil), ("http://localhost/x", "https://b.example/y", nil),
+      ("https://localhost/x", "http://localhost/y", nil),
+    ] as [(String, String, String?)])
+  func plaintext(from: String, to: String, other: String?) throws {
+    func follow(_ isRefused: Bool) throws -> HTTPClient.Request {
+      try next(307, from: from, to: to) { $0.refusesPlaintextRedirects = isRefused }
+    }
+    _ = try follow(false)
+    guard let other else {
+      #expect(try follow(true).address.target == "/y")
+      return
+    }
+    let first = try WebAddress(from).authority
+    #expect {
+      _ = try follow(true)
+    } throws: {
+      ($0 as? NetError)
+        == NetError(
+          .refused, status: 307,
+          "\(first) redirects to http: at \(other), from where the answer would come in plain text")
     }
   }
 

@@ -172,12 +172,12 @@ private struct BadAnswer: Sendable, CustomTestStringConvertible {
     ),
     (
       403, true,
-      "does not allow this (status 403); check the credential's rights, and check KEY in the environment"
+      "does not allow this (status 403); check the rights of the credential in KEY"
     ),
     (404, true, "has nothing at this path (status 404); check the URL"),
     (400, true, "refused the request (status 400); check the method, the headers and the body"),
     (408, false, "did not get the request in time (status 408); check the network"),
-    (429, false, "got too many requests (status 429); ask it less often"),
+    (429, false, "got too many requests (status 429); let sessions share a token, or raise its limit"),
     (500, false, "failed (status 500); its log may say why"),
     (503, false, "failed (status 503); its log may say why"),
   ].map { (status: Int, isFinal: Bool, text: String) in
@@ -324,6 +324,17 @@ private struct BadConnection: Sendable, CustomTestStringConvertible {
     server.stop()
   }
 
+  @Test("an error that has its cure is given no second one")
+  func oneCure() async throws {
+    // Port 1 belongs to TCPMUX (RFC 1078), which no system runs.
+    let refused = try failure(try await fetch(try source(try template(1))))
+    #expect(
+      refused.text
+        == "no token from 127.0.0.1:1/token/{user}: connection refused by 127.0.0.1:1; start the server, or correct the address"
+    )
+    #expect(!refused.isFinal)
+  }
+
   @Test("a request without a secret follows a redirect to another origin, whose host is named in errors")
   func redirected() async throws {
     let isGood = Locked(true)
@@ -398,11 +409,11 @@ private struct BadConnection: Sendable, CustomTestStringConvertible {
     let tokens = try source(try template(server.port))
     let clock = ManualServiceClock()
     let first = try failure(try await fetch(tokens, clock))
-    #expect(first.text.hasSuffix("failed (status 503); its log may say why; it asks to wait 20 s"))
+    #expect(first.text.hasSuffix("failed (status 503) and asks to wait 20 s; its log may say why"))
     #expect(first.retryAfter == .milliseconds(20_000) && !first.isFinal)
     clock.advance(by: .milliseconds(18_500))
     let second = try failure(try await fetch(tokens, clock))
-    #expect(second.text.hasSuffix("asked to wait, 2 s from now"))
+    #expect(second.text.hasSuffix("/token/{user} accepts no request for another 2 s"))
     #expect(second.retryAfter == .milliseconds(1_500) && !second.isFinal)
     #expect(requests.withLock { $0 } == 1)
     clock.advance(by: .milliseconds(1_500))

@@ -193,6 +193,12 @@ private func content(_ request: HTTPClient.Request) -> String? {
     #expect(try template(headers: [("A", "{env:KEY}")]).filled([:]).staysAtOrigin)
     #expect(try !template(body: .json(["a": "{user}"])).filled(["user": "u"]).staysAtOrigin)
   }
+
+  @Test("no request is redirected to another machine in plain text, whether or not it has a secret")
+  func plaintext() throws {
+    #expect(try template(body: .json(["a": "{env:KEY}"])).filled([:]).refusesPlaintextRedirects)
+    #expect(try template().filled([:]).refusesPlaintextRedirects)
+  }
 }
 
 /// One answer, how it is read, and what comes of it.
@@ -261,8 +267,33 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
     let problem = try #require(
       HTTPTokenProblem(status: 429, retryAfter: header, variables: [], at: unix))
     #expect(problem.retryAfter == seconds.map { .milliseconds(Nanoseconds($0) * 1_000) })
-    let wait = seconds.map { "; it asks to wait \($0) s" } ?? ""
-    #expect(problem.text == "got too many requests (status 429); ask it less often\(wait)")
+    let wait = seconds.map { " and asks to wait \($0) s" } ?? ""
+    #expect(
+      problem.text
+        == "got too many requests (status 429)\(wait); let sessions share a token, or raise its limit")
+  }
+
+  @Test(
+    "a server that wants a credential is told apart from one that does not accept it",
+    arguments: [
+      (
+        401, [],
+        "wants a credential (status 401), and the request has none from the environment; add a header with {env:NAME}"
+      ),
+      (
+        401, ["A", "B"],
+        "does not accept the request's credential (status 401); check A, B in the environment"
+      ),
+      (
+        403, [],
+        "does not allow this (status 403), and the request has no credential from the environment; add a header with {env:NAME}, if the server wants one"
+      ),
+      (403, ["A"], "does not allow this (status 403); check the rights of the credential in A"),
+    ] as [(Int, [String], String)])
+  func credentials(status: Int, variables: [String], text: String) throws {
+    let problem = try #require(
+      HTTPTokenProblem(status: status, retryAfter: nil, variables: variables, at: unix))
+    #expect(problem.text == text && problem.isFinal)
   }
 
   @Test("JSON that calls itself a web page is JSON")

@@ -37,7 +37,10 @@ struct ParrotSession: ServiceSession {
   static let beat = Nanoseconds.milliseconds(45_000)
   static let backoff = Nanoseconds.milliseconds(500)
 
-  mutating func excuseSilence(at time: Nanoseconds) {}
+  /// The beat asks a silent service for a sign of life.
+  mutating func excuseSilence(at time: Nanoseconds) {
+    if uplink != .keep { deadline = time + Self.beat }
+  }
 
   mutating func handle(
     _ input: ServiceInput<ParrotMessage>, at time: Nanoseconds

@@ -335,6 +335,26 @@ import Testing
     #expect(!stage.wire.isPaused && stage.wire.pauses == 1)
   }
 
+  @Test("while reading is paused, a command does not hold the service's silence against it either")
+  func pausedCommand() throws {
+    let bench = try bench()
+    nonisolated(unsafe) let node = bench
+    // Before the session's own timer, at the same time.
+    _ = stage.clock.run(after: ParrotSession.beat) { [stage] in
+      #expect(stage.wire.isPaused)
+      node.push(text: #"{"command":"say","text":"a","id":"1"}"#, to: "control")
+      #expect(throws: Never.self) { while try node.run(calls: 1) > 0 {} }
+    }
+    try ready(bench)
+    bench.hold("audio")
+    for _ in 0..<20 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 1 << 20))) }
+    try turn(bench)
+    stage.clock.advance(by: ParrotSession.beat)
+    #expect(stage.wire.sent == [#"say("a")"#])
+    try turn(bench)
+    #expect(answers(bench) == ["1 ok "])
+  }
+
   // MARK: The connection
 
   @Test("events of an earlier connection are not heard")

@@ -151,13 +151,124 @@ private final class Answers: @unchecked Sendable {
     #expect(source.requests == 3)
   }
 
-  @Test("pending requests fail when the provider stops, and nothing is fetched after that")
+  private func watch() -> Locked<[TokenProvider.Change]> {
+    let seen = Locked<[TokenProvider.Change]>([])
+    _ = provider.observe { change in seen.withLock { $0.append(change) } }
+    return seen
+  }
+
+  @Test("an expiry is reported at its time, however long the server asks to wait with the renewal")
+  func expires() {
+    let seen = watch()
+    ask()
+    clock.advance(by: .milliseconds(100))
+    source.failure = TokenFailure("busy", isFinal: false, retryAfter: .milliseconds(3_600_000))
+    clock.advance(by: .milliseconds(59_999))
+    #expect(!seen.withLock { $0 }.contains(.expired))
+    ask()
+    clock.advance(by: 0)
+    #expect(answers.texts == ["token 1", "token 1"])
+    clock.advance(by: .milliseconds(1))
+    #expect(seen.withLock { $0.last } == .expired)
+    #expect(source.requests == 2)
+    clock.advance(by: .milliseconds(3_600_000))
+    #expect(seen.withLock { $0.filter { $0 == .expired }.count } == 1)
+  }
+
+  @Test("after the expiry the attempts go on with nobody asking, and the new token is reported")
+  func expiredRenewal() {
+    let seen = watch()
+    source.delay = 0
+    ask()
+    clock.advance(by: .milliseconds(100))
+    source.failure = TokenFailure("down", isFinal: false)
+    clock.advance(by: .milliseconds(300_000))
+    let tries = source.requests
+    #expect(tries > 5 && tries < 20)
+    source.failure = nil
+    source.life = .milliseconds(1_000_000)
+    clock.advance(by: .milliseconds(61_000))
+    #expect(source.requests == tries + 1)
+    let changes = seen.withLock { $0 }
+    #expect(changes.filter { $0 == .expired }.count == 1)
+    if case .renewed(let token)? = changes.last {
+      #expect(token.text == "token \(tries + 1)")
+    } else {
+      Issue.record("\(changes)")
+    }
+    ask()
+    clock.advance(by: 0)
+    #expect(source.requests == tries + 1)
+  }
+
+  @Test("a request during the wait tries at once, and its failure does not end the attempts")
+  func impatience() {
+    let seen = watch()
+    ask()
+    clock.advance(by: .milliseconds(100))
+    source.failure = TokenFailure("down", isFinal: false, retryAfter: .milliseconds(120_000))
+    clock.advance(by: .milliseconds(70_000))
+    #expect(source.requests == 2)
+    ask()
+    clock.advance(by: .milliseconds(100))
+    #expect(source.requests == 3 && answers.texts == ["token 1", "failed: down"])
+    source.failure = nil
+    clock.advance(by: .milliseconds(121_000))
+    #expect(source.requests == 4)
+    if case .renewed(let token)? = seen.withLock({ $0.last }) {
+      #expect(token.text == "token 4")
+    } else {
+      Issue.record("no new token was reported")
+    }
+  }
+
+  @Test("a first token that does not come is not fetched again before somebody asks")
+  func neverThere() {
+    source.failure = TokenFailure("down", isFinal: false)
+    ask()
+    clock.advance(by: .milliseconds(1_000_000))
+    #expect(source.requests == 1 && answers.texts == ["failed: down"])
+  }
+
+  @Test("pending requests fail when the provider stops, later ones too, and nothing is fetched after that")
   func stop() {
     ask()
+    clock.advance(by: 0)
     provider.stop()
+    clock.advance(by: 0)
     #expect(answers.texts == ["failed: the token is no longer needed"])
+    ask()
     clock.advance(by: .milliseconds(1_000_000))
-    #expect(answers.texts.count == 1 && source.requests == 1)
+    #expect(answers.texts == [String](repeating: "failed: the token is no longer needed", count: 2))
+    #expect(source.requests == 1)
+  }
+
+  @Test("a provider that is stopped has no token, even if it was valid a moment before")
+  func stopFresh() {
+    ask()
+    clock.advance(by: .milliseconds(100))
+    provider.stop()
+    ask()
+    clock.advance(by: 0)
+    #expect(answers.texts == ["token 1", "failed: the token is no longer needed"])
+  }
+
+  @Test("a call from any thread is carried out on the thread of the provider's clock")
+  func threads() async {
+    let provider = provider
+    let answers = answers
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          for _ in 0..<50 { provider.token { answers.take($0) } }
+        }
+      }
+    }
+    // This thread is the clock's: nothing was done before it advances.
+    #expect(source.requests == 0 && answers.texts.isEmpty)
+    clock.advance(by: .milliseconds(100))
+    #expect(source.requests == 1)
+    #expect(answers.texts == [String](repeating: "token 1", count: 400))
   }
 
   @Test("a token does not show itself")

@@ -2,7 +2,6 @@ import MillraceConformance
 import MillraceDoubles
 import MillraceJSON
 import MillraceNet
-import MillraceService
 
 /// An echo service on this machine.
 final class EchoDouble: RunningDouble {
@@ -11,38 +10,66 @@ final class EchoDouble: RunningDouble {
   private let server: Server
   /// Its files are there as long as the object; nil: the double was started with a certificate.
   private let certificate: DoubleCertificate?
-  private let identity: NetIdentity
 
   init(
     _ scenario: Server.Scenario, _ options: DoubleOptions = DoubleOptions()
   ) async throws(DoubleProblem) {
     let server = Server(scenario, observer: options.observer, watch: options.watch)
     self.server = server
-    if let given = options.identity {
-      (certificate, identity) = (nil, given)
-    } else {
-      let made = try DoubleCertificate()
-      (certificate, identity) = (made, made.identity)
-    }
-    try await server.listenForStreams(options, identity: identity) { stream, number in
+    let certificate = try options.identity == nil ? DoubleCertificate() : nil
+    self.certificate = certificate
+    try await server.listenForStreams(options, identity: certificate?.identity) { stream, number in
       let connection = EchoConnection(server, stream, number: number)
       return { connection.handle($0) }
     }
   }
 
   static func address(_ port: Int) -> String { "tls://127.0.0.1:\(port)" }
-  var roots: String { identity.certificate }
+  /// The authority that a client has to trust; nil: only who started the double knows which has signed its certificate.
+  var roots: String? { certificate?.identity.certificate }
   var port: Int { server.port }
   var address: String { Self.address(port) }
   var settings: [DoubleSetting] {
-    [
-      DoubleSetting("url", address, isAddress: true), DoubleSetting("roots", roots),
+    var settings = [
+      DoubleSetting("url", address, requirement: "the address of the double"),
       DoubleSetting("key", "key-of-the-double"),
     ]
+    if let roots {
+      settings.append(
+        DoubleSetting("roots", roots, requirement: "the authority of the double's certificate"))
+    }
+    return settings
   }
   var seen: DoubleReport { server.report }
   func forget() { server.forget() }
   func stop() { server.stop() }
+}
+
+/// The records of the protocol, read and written without the code of the node's side: the same mistake must not be on both.
+private struct EchoRecords {
+  private static let largest = 1 << 16
+
+  struct TooLong: Error {}
+
+  /// Bytes that were not read yet.
+  private var bytes: [UInt8] = []
+
+  mutating func arrive(_ more: [UInt8]) { bytes += more }
+
+  /// The next record; nil: it has not arrived as a whole.
+  mutating func next() throws(TooLong) -> [UInt8]? {
+    guard bytes.count >= 4 else { return nil }
+    let count = bytes.prefix(4).reduce(0) { $0 * 256 + Int($1) }
+    guard count <= Self.largest else { throw TooLong() }
+    let end = 4 + count
+    guard end <= bytes.count else { return nil }
+    defer { bytes.removeFirst(end) }
+    return Array(bytes[4..<end])
+  }
+
+  static func bytes(of record: [UInt8]) -> [UInt8] {
+    stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: record.count >> $0) } + record
+  }
 }
 
 /// One connection of a client. On the network thread.
@@ -61,7 +88,7 @@ private final class EchoConnection: @unchecked Sendable {
   private let double: EchoDouble.Server
   private let stream: ByteStream
   private let number: Int
-  private var framing = LengthFraming(largest: 1 << 16)
+  private var records = EchoRecords()
   private var state = State.fresh
   private var reply = 0
   private var turn = EchoDouble.Server.Scenario.Turn()
@@ -69,6 +96,8 @@ private final class EchoConnection: @unchecked Sendable {
   private var ear = DoubleEar(.pcm, rate: EchoConnection.rate)
   private var isHearing = false
   private var heard: [UInt8] = []
+  /// What the client may send before it knows that its voice has begun a turn.
+  private var crossings = Crossings<Request>()
 
   init(_ double: EchoDouble.Server, _ stream: ByteStream, number: Int) {
     self.double = double
@@ -80,14 +109,11 @@ private final class EchoConnection: @unchecked Sendable {
     switch event {
     case .opened: beat()
     case .bytes(let bytes):
-      do throws(FramingProblem) {
-        var records = try framing.records(in: bytes)
-        while !records.isEmpty {
-          records.forEach(take)
-          records = try framing.records(in: [])
-        }
+      records.arrive(bytes)
+      do throws(EchoRecords.TooLong) {
+        while let record = try records.next() { take(record) }
       } catch {
-        double.violate("noRecord", error.text)
+        double.violate("noRecord", "a record longer than any of the protocol")
         leave()
       }
     case .finished: stream.close()
@@ -100,14 +126,19 @@ private final class EchoConnection: @unchecked Sendable {
     guard !isStalled && state != .over else { return }
     let payload = Array(record.dropFirst())
     let isBegun = state != .fresh && state != .greeted
-    switch Request(rawValue: record.first ?? 0) {
+    let request = Request(rawValue: record.first ?? 0)
+    if request != .audio { double.note("> \(request.map { "\($0)" } ?? "a record of no kind")") }
+    switch request {
     case .hello where state == .fresh && payload.first == 1:
       greet(String(decoding: payload.dropFirst(), as: UTF8.self))
     case .audio where isBegun: hear(payload)
-    case .say where isBegun: answer(saying: String(decoding: payload, as: UTF8.self))
+    case .say where state == .listening: answer(saying: String(decoding: payload, as: UTF8.self))
+    case .say where isBegun:
+      if !crossings.take(.say) { double.violate("outOfOrder", "a text while \(state)") }
     case .over where isBegun:
       // Sent before the client knew that the user's voice had ended the reply, it is of no consequence.
       guard payload == [UInt8(truncatingIfNeeded: reply)], state != .listening else { return }
+      crossings.clear()
       if state == .complete { double.change { $0.turns += 1 } } else { double.observer.interrupted?() }
       listen()
     case .bye:
@@ -174,6 +205,7 @@ private final class EchoConnection: @unchecked Sendable {
     reply = double.nextReply()
     let (number, words) = (reply, heard)
     isHearing = isHearing && text != nil
+    if text == nil { crossings.expect([.say]) }
     enter(.thinking, code: 1)
     if misbehave(at: .thinking) { return }
     if let text, !double.scenario.isNumbered { turn.says = text }
@@ -217,7 +249,7 @@ private final class EchoConnection: @unchecked Sendable {
 
   private func send(_ kind: Kind, _ payload: [UInt8] = []) {
     guard !isStalled && state != .over else { return }
-    if !stream.send(framing.bytes(of: [kind.rawValue] + payload)) { leave() }
+    if !stream.send(EchoRecords.bytes(of: [kind.rawValue] + payload)) { leave() }
   }
 
   private func beat() {
@@ -245,6 +277,7 @@ private final class EchoConnection: @unchecked Sendable {
     guard let fault else { return false }
     double.note("# \(fault.kind.rawValue)")
     switch fault.kind {
+    // Scenarios with the last two are refused.
     case .hold, .repeated, .outOfOrder: break
     case .stall: isStalled = true
     case .drop, .expire:
@@ -264,7 +297,7 @@ private final class EchoConnection: @unchecked Sendable {
       return false
     case .unknown:
       let words = Array(ServiceFault.userText.utf8)
-      _ = stream.send(framing.bytes(of: [0x7F] + words))
+      _ = stream.send(EchoRecords.bytes(of: [0x7F] + words))
       double.noteUnknown(["kind": 0x7F, "payload": .string(Base64.encode(words))])
       return false
     }

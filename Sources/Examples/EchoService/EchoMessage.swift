@@ -9,7 +9,7 @@ import MillraceService
 /// |---|---|---|---|
 /// | 01 hello | version 1, key | 81 welcome | id of the dialogue |
 /// | 02 audio | all that the microphone hears | 82 state | 0 listening, 1 thinking, 2 responding; reply |
-/// | 03 say | text, while the service listens | 83 speech | 1 began, 0 ended |
+/// | 03 say | text, one while the service listens | 83 speech | 1 began, 0 ended |
 /// | 04 over | reply | 84 audio | of the reply |
 /// | 05 bye | | 85 complete | |
 /// | | | 86 failure | 1 key, 2 busy, 3 reply, 4 service |

@@ -21,6 +21,8 @@ struct EchoSession: ServiceSession {
   private var policy: ReconnectPolicy
   private var reply: UInt8 = 0
   private var hasAudio = false
+  /// The service still listens to what was sent to be said: it takes one text.
+  private var hasSaid = false
   private var now: Nanoseconds = 0
   private var actions: [ServiceAction<EchoRequest>] = []
 
@@ -86,6 +88,7 @@ struct EchoSession: ServiceSession {
 
   private mutating func enter(_ next: Phase, limit: Nanoseconds? = nil) {
     phase = next
+    hasSaid = false
     deadline = limit.map { now &+ $0 }
     if next != .responding && next != .playing { hasAudio = false }
   }
@@ -166,16 +169,19 @@ struct EchoSession: ServiceSession {
 
   // MARK: Commands, and the end
 
+  private var canSay: Bool { phase == .listening && !hasSaid }
+
   private mutating func obey(_ command: DialogCommand) {
     switch command {
-    case .say(let text, _) where phase == .listening, .ask(let text, [], _) where phase == .listening:
+    case .say(let text, _) where canSay, .ask(let text, [], _) where canSay:
+      hasSaid = true
       actions.append(.send(.say(text)))
     case .interrupt: endReply(by: .local)
     case .hangUp(nil, _):
       cutReply(by: .local)
       end(nil, isLocal: true)
     default:
-      let text = "\"\(command.name)\" is not supported by the service, or not while it is not listening"
+      let text = "\"\(command.name)\" is not supported by the service, or only while it listens"
       actions.append(.refuse(.echo(.request, .continue, text, of: .command)))
     }
   }

@@ -1,3 +1,5 @@
+internal import MillraceJSON
+
 /// The query of an address in the order that services sign: sorted by name, then by value, each by the bytes of its UTF-8.
 ///
 /// It does not sign: whether `encoded` or `plain` is signed, and what with, differs between services.

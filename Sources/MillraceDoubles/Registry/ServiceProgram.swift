@@ -74,7 +74,8 @@ public protocol RunningDouble: AnyObject, Sendable {
   var port: Int { get }
   /// Its address for clients on this machine.
   var address: String { get }
-  /// The parameters of a graph that reach it. `talk` sets those that the graph has and the command line does not set.
+  /// The parameters of a graph that reach it. `talk` sets those that the graph has and the command line does not set; `double` prints those
+  /// that are required.
   var settings: [DoubleSetting] { get }
   /// What has happened so far. Any thread.
   var seen: DoubleReport { get }
@@ -88,13 +89,14 @@ public struct DoubleSetting: Sendable, Hashable {
   public var name: String
   /// Its value.
   public var value: String
-  /// True: a graph without the parameter cannot reach the double, and another value would bypass it.
-  public var isAddress: Bool
+  /// What the parameter is, such as "the address of the double", where a graph without it cannot reach the double and another value
+  /// would bypass it; nil: the graph may do without.
+  public var requirement: String?
 
   /// Creates a setting.
-  public init(_ name: String, _ value: String, isAddress: Bool = false) {
+  public init(_ name: String, _ value: String, requirement: String? = nil) {
     self.name = name
     self.value = value
-    self.isAddress = isAddress
+    self.requirement = requirement
   }
 }

@@ -1,4 +1,5 @@
-/// Why a connection could not be opened, or how it failed. The text names host and port, never a path, a header or a credential.
+/// Why a connection could not be opened, or how it failed. The text names host and port, never a path, a header or a credential. A cure,
+/// where there is one, follows a semicolon.
 public struct NetError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The kind of failure. Tests and callers compare this, not the text.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
@@ -43,4 +44,7 @@ public struct NetError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   public var description: String { text }
+
+  /// The text says what to do, and not only what is wrong.
+  package var hasCure: Bool { text.contains("; ") }
 }

@@ -161,7 +161,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
       // After the peer's close alert this only means that TCP is gone.
       if isInputOver { return NetError(.lost, "connection to \(peer) lost") }
       return NetError(
-        .lost, "\(peer) closed the connection without a TLS close alert; bytes may be missing at the end")
+        .lost, "\(peer) closed the connection without a TLS close alert: bytes may be missing at the end")
     }
     return NetErrorMessages.error(error, peer, host)
   }

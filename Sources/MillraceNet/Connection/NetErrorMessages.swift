@@ -39,7 +39,7 @@ enum NetErrorMessages {
     let detail = "\(error)"
     if detail.contains("CERTIFICATE_VERIFY_FAILED") {
       return NetError(
-        .tls, "certificate of \(peer) not trusted; it is not signed by an authority this machine trusts")
+        .tls, "certificate of \(peer) not trusted: no authority that this machine trusts has signed it")
     }
     if detail.contains("WRONG_VERSION_NUMBER") || detail.contains("HTTP_REQUEST") {
       return NetError(

@@ -41,7 +41,7 @@ public enum NetTrust: Sendable, Hashable {
     }
     do { return try NIOSSLContext(configuration: configuration) } catch {
       guard case .file(let path) = self else { throw NetError(.tls, "TLS setup failed: \(error)") }
-      throw NetError(.tls, "cannot read certificates (PEM) from \"\(path)\"")
+      throw NetError(.tls, "cannot read certificates (PEM) from \"\(path)\"; check the path and the file")
     }
   }
 }

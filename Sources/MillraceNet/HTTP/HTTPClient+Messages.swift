@@ -17,6 +17,8 @@ extension HTTPClient {
     /// Refuses redirects to another origin (scheme, host and port): for a body, or a header of any name, that holds a credential. The client
     /// leaves out only headers with the name of one.
     public var staysAtOrigin = false
+    /// Refuses redirects to `http:` beyond this machine: for a response that is a credential.
+    public var refusesPlaintextRedirects = false
     /// Times after which the request fails.
     public var timeouts = Timeouts()
     /// The media type that a successful response must have, such as `application/json`; nil: any. It is also sent as `Accept`, unless the

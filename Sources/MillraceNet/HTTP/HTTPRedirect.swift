@@ -30,7 +30,10 @@ struct HTTPRedirect {
       throw refused("to something other than HTTP")
     }
     guard !from.isSecure || target.isSecure || from.isLoopback && target.isLoopback else {
-      throw refused("from https: to http: at \(target.authority); requests are not sent there in plain text")
+      throw refused("from https: to http: at \(target.authority), where nothing is sent in plain text")
+    }
+    guard !request.refusesPlaintextRedirects || target.isSecure || target.isLoopback else {
+      throw refused("to http: at \(target.authority), from where the answer would come in plain text")
     }
     guard !request.staysAtOrigin || from.hasSameOrigin(as: target) else {
       throw refused("to another origin, \(target.authority), which must not get the request")

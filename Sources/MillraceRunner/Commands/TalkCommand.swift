@@ -110,20 +110,21 @@ struct TalkCommand: ParsableCommand {
     }
     set("log", "/dev/null")
     for setting in service?.settings ?? [] {
-      if setting.isAddress { try checkAddress(setting.name, parameters, path) }
+      try check(setting, parameters, path)
       set(setting.name, setting.value)
     }
     return try options.load(path)
   }
 
-  /// Checks that a parameter is there for the double's address, and not used for another.
-  private func checkAddress(_ name: String, _ parameters: Set<String>, _ path: String) throws {
+  /// Checks that a parameter without which the double cannot be reached is there, and not used for another.
+  private func check(_ setting: DoubleSetting, _ parameters: Set<String>, _ path: String) throws {
+    guard let requirement = setting.requirement else { return }
+    let name = setting.name
     let problem: String
     if !parameters.contains(name) {
-      problem =
-        "\(Problem.quoted(path)) has no parameter \"\(name)\" for the address of the double; add one"
+      problem = "\(Problem.quoted(path)) has no parameter \"\(name)\" for \(requirement); add one"
     } else if options.set.contains(where: { $0.name == name }) {
-      problem = "with --double, \"\(name)\" is the address of the double; remove --double, or --set \(name)"
+      problem = "with --double, \"\(name)\" is \(requirement); remove --double, or --set \(name)"
     } else {
       return
     }

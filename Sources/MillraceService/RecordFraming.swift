@@ -15,7 +15,10 @@ public struct FramingProblem: Error, Sendable, Hashable {
 /// Cuts a byte stream into records, and writes records to one. One value for each connection; bytes may arrive in pieces of any size.
 public protocol RecordFraming: Sendable {
   /// Takes bytes as they arrive, and returns the records that are complete, in order.
-  /// - Throws: when the stream is invalid; nothing is read after that.
+  ///
+  /// Records in front of an invalid place are returned, and the next call throws. So that this does not have to wait for more bytes, call
+  /// again without any until there are no records.
+  /// - Throws: when the stream is invalid and every record in front of that place was returned; so does every later call.
   mutating func records(in bytes: [UInt8]) throws(FramingProblem) -> [[UInt8]]
   /// The bytes of a record on the stream.
   mutating func bytes(of record: [UInt8]) -> [UInt8]
@@ -32,6 +35,8 @@ public struct LengthFraming: RecordFraming {
   /// The largest record in bytes.
   public let largest: Int
   private var pending: [UInt8] = []
+  /// Why nothing more is read.
+  private var problem: FramingProblem?
 
   /// - Parameter largest: bytes of the largest record.
   public init(largest: Int) { self.largest = max(0, min(largest, Int(Int32.max))) }
@@ -39,14 +44,19 @@ public struct LengthFraming: RecordFraming {
   public var isInRecord: Bool { !pending.isEmpty }
 
   public mutating func records(in bytes: [UInt8]) throws(FramingProblem) -> [[UInt8]] {
+    if let problem { throw problem }
     pending += bytes
     var result: [[UInt8]] = []
     var start = 0
     while pending.count - start >= Self.headBytes {
       let count = pending[start..<start + Self.headBytes].reduce(0) { $0 << 8 | Int($1) }
       guard count <= largest else {
+        let problem = FramingProblem(
+          "a record of \(count) bytes exceeds the limit of \(largest)", isTooLarge: true)
+        self.problem = problem
         pending = []
-        throw FramingProblem("a record of \(count) bytes exceeds the limit of \(largest)", isTooLarge: true)
+        if result.isEmpty { throw problem }
+        return result
       }
       let end = start + Self.headBytes + count
       guard end <= pending.count else { break }

@@ -6,9 +6,9 @@ public import MillraceNet
 /// - A service that ends its direction of the stream has ended the connection: `closed` is reported at once. Whether its dialogue is over,
 ///   too, its messages have to say.
 /// - A stream that is no sequence of records, for example because one is too long, is ended with an error after which the session
-///   reconnects.
-/// - While it is paused, nothing is reported, neither records that had been read already nor the end; `resume` reports them later, never from
-///   within the call.
+///   reconnects. The records before that place are reported first, wherever the network has cut the stream.
+/// - While it is paused, nothing is reported, neither records that had been read already nor the end; `resume` reports them later, never
+///   from within the call.
 public final class StreamWire: ServiceWire {
   private let stream: ByteStream
   private let reader: StreamReader
@@ -93,6 +93,8 @@ private final class StreamReader: @unchecked Sendable {
   var isOver = false
   /// Records that arrived with the one that made the session pause.
   private var waiting: ArraySlice<[UInt8]> = []
+  /// Why nothing follows those; the stream ends once they were reported.
+  private var problem: FramingProblem?
   private let report: (Event) -> Void
 
   init(_ framing: any RecordFraming, _ report: @escaping (Event) -> Void) {
@@ -105,12 +107,7 @@ private final class StreamReader: @unchecked Sendable {
     switch event {
     case .opened: report(.opened)
     case .bytes(let bytes):
-      do throws(FramingProblem) { waiting += try framing.records(in: bytes) } catch {
-        let kind = error.isTooLarge ? NetError.Kind.tooLarge : .protocolError
-        end(ByteStreamEnd(problem: NetError(kind, error.text), isLocal: true))
-        stream?.cancel()
-        return
-      }
+      read(bytes)
       deliver()
     case .drained: break
     case .finished:
@@ -128,8 +125,23 @@ private final class StreamReader: @unchecked Sendable {
     if !isPaused && !isOver { stream?.resume() }
   }
 
+  private func read(_ bytes: [UInt8]) {
+    guard problem == nil else { return }
+    do throws(FramingProblem) {
+      var records = try framing.records(in: bytes)
+      while !records.isEmpty {
+        waiting += records
+        records = try framing.records(in: [])
+      }
+    } catch { problem = error }
+  }
+
   private func deliver() {
     while !isPaused && !isOver, let record = waiting.popFirst() { report(.record(record)) }
+    guard !isPaused, !isOver, let problem else { return }
+    let kind = problem.isTooLarge ? NetError.Kind.tooLarge : .protocolError
+    end(ByteStreamEnd(problem: NetError(kind, problem.text), isLocal: true))
+    stream?.cancel()
   }
 
   private func end(_ end: ByteStreamEnd) {

@@ -41,6 +41,15 @@ import Testing
     #expect(throws: FramingProblem.self) { try other.records(in: [0xFF, 0xFF, 0xFF, 0xFF]) }
   }
 
+  @Test("records in front of one beyond the limit are returned first, and nothing behind it is read")
+  func beforeTooLong() throws {
+    var framing = LengthFraming(largest: 10)
+    #expect(try framing.records(in: [0, 0, 0, 1, 7, 0, 0, 0, 0, 0, 0, 0, 11]) == [[7], []])
+    #expect(throws: FramingProblem.self) { try framing.records(in: []) }
+    #expect(throws: FramingProblem.self) { try framing.records(in: [0, 0, 0, 1, 7]) }
+    #expect(!framing.isInRecord)
+  }
+
   @Test("a stream that ends in the middle of a record can be told")
   func unfinished() throws {
     var framing = LengthFraming(largest: 10)

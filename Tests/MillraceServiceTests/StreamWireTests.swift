@@ -254,6 +254,23 @@ private func record(_ text: String) -> [UInt8] {
     server.stop()
   }
 
+  @Test("records in front of one beyond the limit are reported before the end, also behind a pause")
+  func beforeTooLong() async throws {
+    let server = try await TestServer()
+    let wire = try TestWire(server.port) { word, wire in if word == "message 0" { wire.pause() } }
+    let stream = try await server.stream
+    _ = try await wire.wait(1)
+    // With TLS they are decrypted, and arrive, together.
+    #expect(stream.send(record("m0") + record("m1") + [0, 0, 3, 233]))
+    _ = try await wire.wait(2)
+    try await wire.onLoop { $0.resume() }
+    #expect(
+      try await wire.wait(4)
+        == ["opened", "message 0", "message 1", "closed v network reconnect tooLarge"])
+    _ = try await server.end()
+    server.stop()
+  }
+
   @Test(
     "a service that ends its direction has ended the connection, and in the middle of a record something is lost",
     arguments: [true, false])

@@ -78,6 +78,12 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     setTimer()
   }
 
+  /// Lets the session do what is due. While nothing is read, the service is not to blame for its silence.
+  private func tick() {
+    if isPaused { session.excuseSilence(at: clock.now) }
+    handle(.tick)
+  }
+
   private func carryOut(_ action: ServiceAction<Endpoint.Session.Request>, _ bytes: [UInt8]) {
     switch action {
     case .connect: connect()
@@ -139,8 +145,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       next,
       clock.run(after: max(0, next - clock.now)) { [self] in
         timer = nil
-        if isPaused { session.excuseSilence(at: clock.now) }
-        handle(.tick)
+        tick()
         if silenceAt != nil { sendSilence() }
         transfer()
       }
@@ -153,7 +158,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private func obey(_ order: DialogCommand, _ id: String?) {
     guard let id else { return handle(.command(order)) }
     // What is due ends first: a command to a dialogue that is over must not be answered as carried out.
-    handle(.tick)
+    tick()
     guard unanswered.count < Self.mostUnanswered, !unanswered.contains(id) else {
       let text =
         unanswered.contains(id)

@@ -335,6 +335,27 @@ import Testing
     #expect(!stage.wire.isPaused && stage.wire.pauses == 1)
   }
 
+  @Test("a service that is not read for want of room is not blamed for its silence, not even before a command")
+  func excused() throws {
+    let bench = try bench()
+    func silences() -> Int { bench.events().count { $0.string("name") == "silent" } }
+    try ready(bench)
+    stage.wire.arrives(.message(.watch))
+    bench.hold("audio")
+    for _ in 0..<20 { stage.wire.arrives(.audio([UInt8](repeating: 1, count: 1 << 20))) }
+    try turn(bench)
+    stage.clock.advance(by: 2 * ParrotSession.silence)
+    try command(bench, #"{"command":"say","text":"a","id":"1"}"#)
+    #expect(stage.wire.isPaused && stage.wire.sent == [#"say("a")"#])
+    #expect(silences() == 0)
+    bench.release("audio")
+    for _ in 0..<10_000 where stage.wire.isPaused { try turn(bench) }
+    try #require(!stage.wire.isPaused)
+    stage.clock.advance(by: 2 * ParrotSession.silence)
+    try command(bench, #"{"command":"say","text":"b","id":"2"}"#)
+    #expect(silences() == 1)
+  }
+
   // MARK: The connection
 
   @Test("events of an earlier connection are not heard")

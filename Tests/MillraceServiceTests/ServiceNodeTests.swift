@@ -335,8 +335,7 @@ import Testing
     #expect(!stage.wire.isPaused && stage.wire.pauses == 1)
   }
 
-  @Test(
-    "a service that is not read because there is no room is not blamed for its silence, not even by a command")
+  @Test("a service that is not read for lack of room is not blamed for its silence, not even by a command")
   func excused() throws {
     let bench = try bench()
     func silences() -> Int { bench.events().count { $0.string("name") == "silent" } }

@@ -264,7 +264,9 @@ private func record(_ text: String) -> [UInt8] {
     #expect(stream.send(record("m0") + record("m1") + record("m2")))
     stream.finish()
     _ = try await wire.wait(2)
-    while !isHalfClosed(from: server.port) { try await Task.sleep(for: .milliseconds(1)) }
+    while !isHalfClosed(from: server.port), wire.all.count == 2 {
+      try await Task.sleep(for: .milliseconds(1))
+    }
     // In between the loop looks at its sockets.
     for _ in 0..<20 { try await wire.onLoop { _ in } }
     #expect(wire.all.count == 2)

@@ -305,7 +305,7 @@ let package = Package(
       name: "MillraceBenchTests",
       dependencies: [
         "MillraceBench", "Millrace", "MillraceBailianDouble", "MillraceCore", "MillraceDoubles",
-        "MillraceEngine", "MillraceGraph", "MillraceJSON", "MillraceNet", "MillraceVideo", "TestSystem",
+        "MillraceEngine", "MillraceGraph", "MillraceJSON", "MillraceNet", "MillraceVideo",
       ],
       swiftSettings: tests),
     .testTarget(

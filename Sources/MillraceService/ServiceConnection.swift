@@ -78,6 +78,12 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     setTimer()
   }
 
+  /// Lets the session do what is due. While nothing is read, the service is not to blame for its silence.
+  private func tick() {
+    if isPaused { session.excuseSilence(at: clock.now) }
+    handle(.tick)
+  }
+
   private func carryOut(_ action: ServiceAction<Endpoint.Session.Request>, _ bytes: [UInt8]) {
     switch action {
     case .connect: connect()

@@ -56,21 +56,27 @@ extension RTMPPush {
       EventContract("reconnecting", text: "the next attempt follows in `ms`"),
       EventContract(
         "dropped",
-        text:
-          "data that was queued too long was dropped, up to the next key frame, and audio from before the first picture of a connection: `pictures` and packets of `sound` so far; at most once a second"
-      ),
+        text: """
+          data that was queued too long was dropped, up to the next key frame; so were audio from before the first picture of a \
+          connection, and what was queued when the end had waited for a connection in vain: `pictures` and packets of `sound` so far; at \
+          most once a second
+          """),
       EventContract(
         "progress",
         text: "progress: `seconds` encoded, `pictures` and `bytes` sent, `waiting` ms queued"
       ),
       .videoLate, .soundMoved,
-      EventContract("completed", text: "the stream was sent completely: `seconds`, `pictures`, `bytes`"),
+      EventContract(
+        "completed",
+        text: """
+          the stream is over, and what was not `dropped` was sent: `seconds` encoded, `pictures` and `bytes` sent
+          """),
       EventContract(
         "ended",
         text: """
           nothing more is taken for this stream: `why` is `stopped`, `replaced` or, after the last attempt, `lost`; only with `address` \
           linked. After `stopped` and `replaced`, what is queued is still sent, up to `completed`, or up to another `ended` with `lost`: \
-          when that fails for good, or four later streams have ended meanwhile
+          when that fails for good, there is no connection for `timeout`, or four later streams have ended meanwhile
           """),
       EventContract(
         "error",

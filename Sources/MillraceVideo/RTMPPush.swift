@@ -16,7 +16,7 @@ public import MillraceCore
 /// - A server that cannot be reached, refuses the stream, or does not answer for `timeout` is reported (`refused`, `lost`) and retried with
 ///   backoff. Without `reconnect`, or after `giveUp`, that is the end of the stream: it fails the node, or with `address` linked the node
 ///   waits for another address.
-/// - At the end of its inputs the queue is sent; if disconnected, the node waits up to `timeout` for a connection. Stopping never blocks.
+/// - At the end of its inputs the queue is sent; without a connection for `timeout` it is dropped (`dropped`). Stopping never blocks.
 /// - With `rtmps:` a certificate that is not trusted is treated like a server that refuses.
 /// - The address and its key are never shown.
 /// - Latency: a picture is sent when it is encoded and the audio up to its time has arrived, about 50 ms; without audio at once.
@@ -70,9 +70,10 @@ public struct RTMPPush: ~Copyable, Node {
       // Without pictures and audio there is nothing to wait for at the input `address`.
       guard !ports.isOver(0) || !ports.isOver(1) else { return try finish(&ports) }
     }
+    let isFollowing = input.isLinked
     closing.removeAll { stream in
       guard stream.finish(&ports) else { return false }
-      if stream.ending != nil { Self.postLost(&ports) }
+      Self.conclude(stream, isFollowing: isFollowing, &ports)
       return true
     }
     var wake = closing.isEmpty ? Nanoseconds.max : ports.now + Self.look
@@ -100,8 +101,8 @@ public struct RTMPPush: ~Copyable, Node {
       if let ending = stream.ending {
         words.text = ending
         guard input.isLinked else { throw NodeFault(.gone) }
-        Self.postLost(&ports)
       }
+      Self.conclude(stream, isFollowing: input.isLinked, &ports)
       closing.removeAll { $0 === stream }
     }
     guard !closing.isEmpty else { return .ended }
@@ -119,6 +120,15 @@ public struct RTMPPush: ~Copyable, Node {
     guard input.isLinked else { throw NodeFault(.gone) }
     self.stream = nil
     Self.postLost(&ports)
+  }
+
+  /// Posts how a stream ended: with addresses that come while the graph runs, one that found no connection is lost.
+  private static func conclude(_ stream: PushedStream, isFollowing: Bool, _ ports: inout Ports) {
+    if stream.ending != nil || stream.isAbandoned && isFollowing {
+      postLost(&ports)
+    } else {
+      stream.complete(&ports)
+    }
   }
 
   /// A stream is over before all of it was sent.
@@ -177,7 +187,11 @@ public struct RTMPPush: ~Copyable, Node {
     closing.append(stream)
     guard closing.count > Self.mostClosing else { return }
     let oldest = closing.removeFirst()
-    if !oldest.finish(&ports) || oldest.ending != nil { Self.postLost(&ports) }
+    if oldest.finish(&ports) {
+      Self.conclude(oldest, isFollowing: input.isLinked, &ports)
+    } else {
+      Self.postLost(&ports)
+    }
   }
 
   public borrowing func explain(_ fault: NodeFault) -> String? {

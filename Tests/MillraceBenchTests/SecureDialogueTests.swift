@@ -4,31 +4,27 @@ import MillraceCore
 import MillraceDoubles
 import MillraceJSON
 import MillraceNet
-import TestSystem
 import Testing
 
 @testable import MillraceBench
 
 @Suite("Dialogues over TLS", .timeLimit(.minutes(30)))
 struct SecureDialogueTests {
-  private static let hasOpenSSL = TestProgram.isInstalled("openssl")
-
-  @Test("without the program openssl the suite is skipped, and says so")
-  func missing() {
-    let error = #expect(throws: MissingPiece.self) {
-      _ = try SelfSignedCertificate(program: "no-such-openssl")
+  @Test("a value of MILLRACE_TLS that says neither yes nor no is a failed measurement, not one in plaintext")
+  func setting() throws {
+    for value in [nil, "", "0"] { #expect(try !DialoguesSuite.isSecure(value)) }
+    #expect(try DialoguesSuite.isSecure("1"))
+    for value in ["yes", "true", "2", " 1"] {
+      let problem = #expect(throws: MeasurementProblem.self) { _ = try DialoguesSuite.isSecure(value) }
+      #expect(
+        problem?.description == "MILLRACE_TLS is \"\(value)\"; set it to 1 for TLS, or to 0 for plaintext")
     }
-    #expect(error?.text == "the program no-such-openssl is not installed")
   }
 
-  @Test("a program that makes no certificate is a failed measurement")
-  func refused() {
-    #expect(throws: MeasurementProblem.self) { _ = try SelfSignedCertificate(program: "/bin/false") }
-  }
-
-  @Test("a client that trusts the certificate reaches a double with it", .enabled(if: hasOpenSSL))
+  @Test("a client that trusts the certificate reaches a double with it")
   func reached() async throws {
-    let certificate = try SelfSignedCertificate()
+    let certificate = try DoubleCertificate()
+    defer { withExtendedLifetime(certificate) {} }
     let folder = try Workspace()
     let double = try DoubleProcess(
       of: BailianProgram.self, #"{ "turns": [{ "says": "Yes." }] }"#, in: folder,
@@ -66,10 +62,9 @@ struct SecureDialogueTests {
     #expect(try double.end()["connections"]?.double == 1)
   }
 
-  @Test(
-    "the graph of a dialogue names the double's wss:// address and its certificate", .enabled(if: hasOpenSSL))
+  @Test("the graph of a dialogue names the double's wss:// address and its certificate")
   func graph() throws {
-    let certificate = try SelfSignedCertificate()
+    let certificate = try DoubleCertificate()
     let stage = DialogueStage(of: BailianProgram.self, .standard, certificate)
     let graph = try #require(stage.graph(port: 7, mic: #"{ "type": "bench.stamped" }"#))
     #expect(graph.contains(#""url":"wss://127.0.0.1:7/"#), "\(graph)")
@@ -81,7 +76,7 @@ struct SecureDialogueTests {
 
   @Test("a service whose node has no TLS is not measured over TLS")
   func plainOnly() throws {
-    let certificate = try SelfSignedCertificate(program: "/bin/true")
+    let certificate = try DoubleCertificate()
     #expect(DialogueStage(of: PlainProgram.self, .standard).supports(.voice))
     #expect(!DialogueStage(of: PlainProgram.self, .standard, certificate).supports(.voice))
   }

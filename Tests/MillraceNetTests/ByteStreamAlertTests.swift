@@ -85,3 +85,28 @@ private final class SecurePair {
     }
   }
 }
+
+@Suite("a byte stream whose client has gone early") struct ByteStreamEarlyEndTests {
+  @Test("a client that has gone when its stream is made ends the stream, and nobody keeps it")
+  func gone() {
+    let channel = EmbeddedChannel()
+    // As a socket.
+    channel.allowOptionsWhenClosed = false
+    let events = StreamRecorder()
+    weak var held: ByteStream?
+    do {
+      try ByteStream.accept(channel, .patient, peer: "the client") { stream in
+        held = stream
+        channel.close(promise: nil)
+        // The receiver holds its stream.
+        return { event in withExtendedLifetime(stream) { events.receive(event) } }
+      }
+      Issue.record("a stream on a closed channel was accepted")
+    } catch { #expect(error is ChannelError) }
+    let problem = NetError(.lost, "the client closed the connection before it was open")
+    if case .closed(let end) = events.all.first { #expect(end.problem == problem && !end.isLocal) }
+    #expect(events.count == 1)
+    #expect(held == nil)
+    channel.embeddedEventLoop.run()
+  }
+}

@@ -13,6 +13,8 @@ enum ParrotMessage: Sendable, Hashable {
   case cancel
   case answer(String)
   case events(Int)
+  /// From now on silence is reported.
+  case watch
 }
 
 /// What is said to it.
@@ -33,13 +35,15 @@ struct ParrotSession: ServiceSession {
   var isEnding = false
   var isClosed = false
   var question: String?
+  /// When the service will have been silent for too long; noticed with the next tick, for which no timer is set.
+  var silentAt: Nanoseconds?
 
   static let beat = Nanoseconds.milliseconds(45_000)
   static let backoff = Nanoseconds.milliseconds(500)
+  static let silence = Nanoseconds.milliseconds(5_000)
 
-  /// The beat asks a silent service for a sign of life.
   mutating func excuseSilence(at time: Nanoseconds) {
-    if uplink != .keep { deadline = time + Self.beat }
+    if silentAt != nil { silentAt = time + Self.silence }
   }
 
   mutating func handle(
@@ -51,6 +55,9 @@ struct ParrotSession: ServiceSession {
     case .opened:
       deadline = time + Self.beat
       return [.post(.connected)]
+    case .message(.watch):
+      silentAt = time + Self.silence
+      return []
     case .message(let message): return take(message)
     case .invalidMessage(let text): return [.post(.unknown(.string(text)))]
     case .audio: return [.deliver]
@@ -70,6 +77,10 @@ struct ParrotSession: ServiceSession {
   }
 
   private mutating func tick(_ time: Nanoseconds) -> [ServiceAction<ParrotRequest>] {
+    if let silent = silentAt, time >= silent {
+      silentAt = nil
+      return [.post(.extra(name: "silent", payload: .null))]
+    }
     guard let due = deadline, time >= due else { return [] }
     deadline = time + Self.beat
     return uplink == .keep ? [.connect] : [.send(.beat)]
@@ -90,6 +101,7 @@ struct ParrotSession: ServiceSession {
     case .answer(let text):
       defer { question = nil }
       return question.map { [.post(.answer(DialogAnswer($0, .done(.string(text)))))] } ?? []
+    case .watch: return []
     }
   }
 

@@ -4,7 +4,7 @@ import MillraceService
 import Synchronization
 import Testing
 
-@Suite("The clock of a session") struct ServiceClockTests {
+@Suite("The clock of a session", .timeLimit(.minutes(30))) struct ServiceClockTests {
   @Test("beyond the sessions that one thread serves, a session has its calls, timers and signals on another")
   func spreading() async {
     await #expect(processExitsWith: .success) {
@@ -19,7 +19,11 @@ import Testing
       clock.run(note)
       _ = clock.run(after: 1_000_000, note)
       signal.signal()
-      while places.withLock({ $0.count }) < 3 { try await Task.sleep(for: .milliseconds(1)) }
+      // The suite's time limit would not end this process.
+      let limit = ContinuousClock.now + .seconds(600)
+      while places.withLock({ $0.count }) < 3, ContinuousClock.now < limit {
+        try await Task.sleep(for: .milliseconds(1))
+      }
       #expect(places.withLock { $0 } == [true, true, true])
       signal.end()
       leases = []

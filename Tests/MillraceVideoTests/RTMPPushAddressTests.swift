@@ -159,6 +159,23 @@ struct RTMPPushAddressTests {
   }
 
   @Test(
+    "a stream that was stopped and finds no connection in time is lost, and what it had queued is dropped",
+    .timeLimit(.minutes(30)))
+  func abandoned() throws {
+    let sender = try Sender(["timeout": 400, "progress": 100])
+    let url = "rtmp://127.0.0.1:\(Loopback.freePort())/live/hush-key"
+    sender.node.push(text: url, to: "address")
+    let isQueued = try sender.send { !sender.names("progress").isEmpty }
+    sender.node.push(text: "", to: "address")
+    let isLost = try sender.send { sender.names("ended").count == 2 }
+    #expect(isQueued && isLost, "\(sender.words)")
+    #expect(sender.names("ended").map { $0.string("why") } == ["stopped", "lost"], "\(sender.words)")
+    #expect(sender.names("dropped").last?.number("pictures") ?? 0 > 0, "\(sender.words)")
+    #expect(sender.names("completed").isEmpty && !sender.words.contains("hush"), "\(sender.words)")
+    #expect(sender.node.close() == [])
+  }
+
+  @Test(
     "of streams that have ended and cannot be sent, four are kept and an older one is lost",
     .timeLimit(.minutes(30)))
   func tooMany() throws {

@@ -323,15 +323,20 @@ struct RTMPPushTests {
     #expect(hasLeft)
   }
 
-  @Test("the end of the inputs waits for a connection, but not forever", .timeLimit(.minutes(30)))
+  @Test(
+    "the end of the inputs waits for a connection, but not forever, and what was queued is dropped",
+    .timeLimit(.minutes(30)))
   func ending() throws {
     let sender = try Sender(Self.closed(), ["timeout": 400, "queue": 60_000])
     for _ in 0..<50 { try sender.send() }
     let before = sender.node.now
     try sender.node.finish()
     #expect(sender.node.now - before >= .milliseconds(400))
-    let last = try #require(sender.node.events().last)
+    let events = sender.node.events()
+    let last = try #require(events.last)
     #expect(last.name == "completed" && last.number("pictures") == 0 && last.number("seconds") == 2)
+    let dropped = events.last { $0.name == "dropped" }
+    #expect(dropped?.number("pictures") ?? 0 > 0 && dropped?.number("sound") ?? 0 > 0, "\(events)")
     #expect(sender.node.close() == [])
   }
 

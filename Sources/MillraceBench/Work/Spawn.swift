@@ -11,15 +11,11 @@ struct SpawnProblem: Error {
 ///   - program: its path, or a name that is looked up in `PATH`.
 ///   - arguments: its arguments, with its own name first.
 ///   - output: a file that exists, to which its standard output is appended.
-///   - takesErrors: its standard error, too.
-func spawn(
-  _ program: String, _ arguments: [String], output: String, takesErrors: Bool = false
-) throws(SpawnProblem) -> pid_t {
+func spawn(_ program: String, _ arguments: [String], output: String) throws(SpawnProblem) -> pid_t {
   var actions = unsafe posix_spawn_file_actions_t()
   unsafe posix_spawn_file_actions_init(&actions)
   defer { unsafe posix_spawn_file_actions_destroy(&actions) }
   unsafe posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_APPEND, 0)
-  if takesErrors { unsafe posix_spawn_file_actions_adddup2(&actions, 1, 2) }
   let values = unsafe arguments.map { unsafe strdup($0) } + [nil]
   defer { for index in unsafe values.indices { unsafe free(values[index]) } }
   var id = pid_t()

@@ -219,6 +219,7 @@ public final class ByteStream: Sendable {
   }
 
   /// The server's end of a channel that is connected and, with TLS, secure.
+  /// - Throws: when the channel is closed already; the receiver has its `closed` then.
   static func accept(
     _ channel: any Channel, _ limits: ByteStreamLimits, peer: String,
     _ receive: (ByteStream) -> @Sendable (ByteStreamEvent) -> Void
@@ -237,7 +238,11 @@ public final class ByteStream: Sendable {
       return
     }
     box.value = events
-    try stream.attach(to: channel, peer: peer, host: peer)
+    do { try stream.attach(to: channel, peer: peer, host: peer) } catch {
+      // The client has gone meanwhile: the receiver is notified, and released.
+      stream.end(NetError(.lost, "\(peer) closed the connection before it was open"))
+      throw error
+    }
     stream.core.value.handler?.begin()
   }
 }

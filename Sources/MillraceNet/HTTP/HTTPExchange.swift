@@ -9,8 +9,8 @@ struct HTTPResponse: Sendable {
   var head: HTTPResponseHead
 }
 
-/// One request without a body and its response on a channel of bytes, which carries bytes again afterwards: for CONNECT and for upgrades. Requests for
-/// their own sake are those of `HTTPClient`.
+/// One request without a body and its response on a channel of bytes, which carries bytes again afterwards: for CONNECT and for upgrades.
+/// Requests for their own sake are those of `HTTPClient`.
 final class HTTPExchange: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPClientResponsePart
   typealias OutboundOut = HTTPClientRequestPart

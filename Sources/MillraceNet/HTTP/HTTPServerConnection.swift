@@ -48,8 +48,10 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private var deadline: Scheduled<Void>?
   /// Watches what the client has to take.
   private lazy var sending = HTTPSendTimer(channel, .milliseconds(Int64(server.limits.patience))) {
-    [weak self] in self?.close()
+    [weak self] in self?.giveUp()
   }
+  /// Set when this side closes because the client takes nothing: why what is not sent yet ends.
+  private var stall: NetError?
   /// Responses whose end was written and not yet sent; with pipelining there may be several.
   private var unsentEnds = 0
   /// What came together with the end of a request whose response is not written yet: at most the rest of one socket read.
@@ -89,7 +91,14 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     let exchange = exchange
     state = .over
     pending = []
-    exchange?.end(NetError(.lost, "the client closed the connection"))
+    exchange?.end(stall ?? NetError(.lost, "the client closed the connection"))
+  }
+
+  /// The client takes nothing of what it is sent.
+  private func giveUp() {
+    stall = NetError(.timeout, "the client took nothing for \(server.limits.patience) ms")
+    // Writes that wait fail, and with them their responses.
+    close()
   }
 
   func close() { channel.close(promise: nil) }
@@ -305,7 +314,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
         ends: { [self] isLast in ending(exchange, isLast) },
         sent: { [self] in sent(exchange) },
         failed: { [self] problem in
-          exchange?.end(problem)
+          exchange?.end(stall ?? problem)
           close()
         }))
     exchange?.begin(writer)

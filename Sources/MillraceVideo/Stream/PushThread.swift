@@ -118,6 +118,12 @@ final class PushThread: Sendable {
     wakePipe.signal()
   }
 
+  /// Drops what is queued, and stops the thread. Does not block.
+  func abandon() {
+    shared.withLock { $0.queue.clear() }
+    stop()
+  }
+
   /// Cancels what the thread waits for, and stops the thread. Does not block.
   func stop() {
     isStopped.store(true, ordering: .releasing)

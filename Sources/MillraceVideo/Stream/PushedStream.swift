@@ -7,6 +7,8 @@ final class PushedStream {
   let encoder: MediaEncoder
   /// Why sending failed for good; nil while it has not.
   private(set) var ending: String?
+  /// What was queued at the end was dropped, because there was no connection.
+  private(set) var isAbandoned = false
   private let thread: PushThread
   private let progress: Nanoseconds
   /// How long the end waits for a connection.
@@ -19,6 +21,7 @@ final class PushedStream {
     late: RTMPPush.Event.late.rawValue, moved: RTMPPush.Event.moved.rawValue)
   /// When its input ended.
   private var endedAt: Nanoseconds?
+  private var sent = (pictures: 0, bytes: 0)
 
   /// Opens the encoders and connects.
   init(_ address: StreamAddress, _ values: ParameterValues, _ inputs: [NodeSetup.Port], waker: Waker)
@@ -70,24 +73,30 @@ final class PushedStream {
 
   /// True once everything was sent, or is abandoned because there is no connection for `timeout`.
   func finish(_ ports: inout Ports) -> Bool {
-    let update = report(&ports)
+    var update = report(&ports)
     if ending != nil { return true }
     // With nothing left to send there is no wait for a connection.
     let waited = ports.now - (endedAt ?? ports.now)
     let cannotSend = !isConnected && (update.isEmpty || waited >= timeout)
     guard update.isOver || cannotSend else { return false }
-    thread.stop()
-    complete(update, &ports)
+    if update.isEmpty {
+      thread.stop()
+    } else {
+      isAbandoned = true
+      thread.abandon()
+      update = report(&ports, isLast: true)
+    }
+    sent = update.sent
     return true
   }
 
   // MARK: Events
 
   /// Posts what happened to the stream.
-  private func report(_ ports: inout Ports) -> PushThread.Update {
+  private func report(_ ports: inout Ports, isLast: Bool = false) -> PushThread.Update {
     let update = thread.fetch()
     for event in update.events { post(event, &ports) }
-    postDrops(update, &ports, always: update.isOver)
+    postDrops(update, &ports, always: isLast || update.isOver)
     ending = update.ending
     return update
   }
@@ -139,13 +148,14 @@ final class PushedStream {
     }
   }
 
-  private func complete(_ update: PushThread.Update, _ ports: inout Ports) {
+  /// Posts that the stream is over, and what was sent of it; after `finish`.
+  func complete(_ ports: inout Ports) {
     drops.post(encoder, &ports, always: true)
     let seconds = Double(length) / 1e9
     ports.post(RTMPPush.Event.completed.rawValue) { event in
       event.field("seconds", seconds, decimals: 3)
-      event.field("pictures", update.sent.pictures)
-      event.field("bytes", update.sent.bytes)
+      event.field("pictures", sent.pictures)
+      event.field("bytes", sent.bytes)
     }
   }
 }

@@ -14,14 +14,14 @@ struct DialogueStage {
   /// The node types of the graphs.
   let catalogue: Catalogue
   /// The certificate of its doubles; nil: dialogues are in plaintext.
-  let certificate: SelfSignedCertificate?
+  let certificate: DoubleCertificate?
 
   /// - Parameters:
   ///   - service: the service that is measured.
   ///   - catalogue: the node types, its own among them.
   ///   - certificate: the certificate of its doubles; nil: dialogues are in plaintext.
   init(
-    of service: any ServiceProgram.Type, _ catalogue: Catalogue, _ certificate: SelfSignedCertificate? = nil
+    of service: any ServiceProgram.Type, _ catalogue: Catalogue, _ certificate: DoubleCertificate? = nil
   ) {
     var catalogue = catalogue
     catalogue.add(StampedVoice.self)
@@ -125,8 +125,11 @@ struct DialogueStage {
     }.max() ?? 0
   }
 
+  /// A text from the environment.
+  static func text(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
+
   /// A number from the environment.
   static func setting(_ name: String, default usual: Double) -> Double {
-    unsafe getenv(name).flatMap { unsafe Double(String(cString: $0)) } ?? usual
+    text(name).flatMap { Double($0) } ?? usual
   }
 }

@@ -7,7 +7,8 @@ import MillraceJSON
 /// Dialogues with a service, against its double: the first service whose node can hold a voice dialogue.
 ///
 /// - `MILLRACE_DIALOGUES` (50) at once for `MILLRACE_MINUTES` (0.5), with the double in a process of its own: frames that arrive late
-///   there, memory, processor time. In each the user speaks for 1.5 s every eight seconds, and the answer, MP3, is played to its end.
+///   there, memory, processor time. In each the user speaks for 1.5 s every eight seconds, and the answer is played to its end: MP3 where
+///   the service's node can.
 /// - One dialogue, with the double in this process: from the microphone to the wire, from a reply's first byte to the loudspeaker,
 ///   from the end of a reply at the service to silence.
 /// - A dialogue with video, if the service has one: the timing of the pictures.
@@ -23,10 +24,21 @@ enum DialoguesSuite {
   private static let longMinutes = 4.0
   private static var minutes: Double { DialogueStage.setting("MILLRACE_MINUTES", default: defaultMinutes) }
 
+  /// Whether the dialogues are over TLS. A value that says neither must not be taken for plaintext.
+  /// - Parameter value: that of `MILLRACE_TLS`; nil: it is not set.
+  static func isSecure(_ value: String?) throws(MeasurementProblem) -> Bool {
+    switch value {
+    case nil, "", "0": return false
+    case "1": return true
+    case let value?:
+      throw MeasurementProblem("MILLRACE_TLS is \"\(value)\"; set it to 1 for TLS, or to 0 for plaintext")
+    }
+  }
+
   static func run(_ services: [any ServiceProgram.Type], _ catalogue: Catalogue) throws -> [Figure] {
+    let isSecure = try isSecure(DialogueStage.text("MILLRACE_TLS"))
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
-    let certificate =
-      DialogueStage.setting("MILLRACE_TLS", default: 0) == 0 ? nil : try SelfSignedCertificate()
+    let certificate = isSecure ? try DoubleCertificate() : nil
     let stages = services.map { DialogueStage(of: $0, catalogue, certificate) }
     guard let stage = stages.first(where: { $0.supports(.voice) }) else {
       let words = certificate == nil ? "" : " over TLS"

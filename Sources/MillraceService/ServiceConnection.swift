@@ -152,12 +152,6 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     )
   }
 
-  private func tick() {
-    // What is not read is not the service's silence.
-    if isPaused { session.excuseSilence(at: clock.now) }
-    handle(.tick)
-  }
-
   // MARK: Answers
 
   /// Handles a command, and answers it where it has an id.

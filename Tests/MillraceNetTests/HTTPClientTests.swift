@@ -30,15 +30,6 @@ private func failure(of request: HTTPClient.Request, _ client: HTTPClient = HTTP
   }
 }
 
-private func serve(
-  identity: NetIdentity? = nil, _ decide: @escaping @Sendable (HTTPServer.Request) -> HTTPServer.Decision
-) async throws -> HTTPServer {
-  var limits = HTTPServer.Limits()
-  limits.patience = 600_000
-  return try await HTTPServer.listen(
-    port: 0, identity: identity, on: .shared, limits: limits, decide: decide)
-}
-
 private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @Suite("HTTP requests", .timeLimit(.minutes(30))) struct HTTPClientRequestTests {

@@ -83,3 +83,15 @@ extension HTTPClient {
     return HTTPClient(limits: limits)
   }
 }
+
+/// A server on the network thread.
+func serve(
+  identity: NetIdentity? = nil, _ change: (inout HTTPServer.Limits) -> Void = { _ in },
+  _ decide: @escaping @Sendable (HTTPServer.Request) -> HTTPServer.Decision
+) async throws -> HTTPServer {
+  var limits = HTTPServer.Limits()
+  limits.patience = 600_000
+  change(&limits)
+  return try await HTTPServer.listen(
+    port: 0, identity: identity, on: .shared, limits: limits, decide: decide)
+}

@@ -274,7 +274,7 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
   }
 
   @Test(
-    "a server that wants a credential is told apart from one that does not accept it",
+    "a server that wants a credential is distinguished from one that does not accept it",
     arguments: [
       (
         401, [],

@@ -175,7 +175,7 @@ private final class Answers: @unchecked Sendable {
     #expect(seen.withLock { $0.filter { $0 == .expired }.count } == 1)
   }
 
-  @Test("after the expiry the attempts go on with nobody asking, and the new token is reported")
+  @Test("after the expiry the attempts continue with nobody asking, and the new token is reported")
   func expiredRenewal() {
     let seen = watch()
     source.delay = 0

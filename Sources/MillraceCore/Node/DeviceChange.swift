@@ -141,11 +141,7 @@ extension DeviceChanging where Self: ~Copyable {
   }
 
   private func postError(_ problem: NodeProblem, _ name: String, _ ports: inout Ports) {
-    let (text, device) = (Array(problem.description.utf8), Array(name.utf8))
-    ports.post(Self.changeEvents.error) { event in
-      event.field("text", utf8: text.span)
-      event.field("device", utf8: device.span)
-    }
+    ports.post(problem, as: Self.changeEvents.error, naming: "device", name)
   }
 }
 

@@ -14,8 +14,11 @@ public final class DoubleCertificate: Sendable {
   /// Writes the files.
   /// - Throws: why they cannot be written.
   public init() throws(DoubleProblem) {
-    var template = Array("/tmp/millrace-double-XXXXXX".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw .other("cannot create a folder in /tmp") }
+    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/millrace-double-XXXXXX".utf8CString)
+    guard unsafe mkdtemp(&template) != nil else {
+      throw .other("cannot create a folder in \"\(parent)\"; free some space there, or set TMPDIR")
+    }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     identity = NetIdentity(certificate: folder + "/certificate.pem", key: folder + "/key.pem")
     try Self.write(Self.certificate, to: identity.certificate)
@@ -32,7 +35,7 @@ public final class DoubleCertificate: Sendable {
     let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     let count = unsafe Glibc.write(file, bytes, bytes.count)
     close(file)
-    guard count == bytes.count else { throw .other("cannot write \"\(path)\"; free some space in /tmp") }
+    guard count == bytes.count else { throw .other("cannot write \"\(path)\"; free some space there") }
   }
 
   private static let certificate = """

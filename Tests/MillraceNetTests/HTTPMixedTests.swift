@@ -8,7 +8,7 @@ import Testing
 @testable import MillraceNet
 
 /// A server with a page at `/`, an echo at `/echo`, and a WebSocket that echoes at `/socket`.
-private func serve(
+private func serveBoth(
   identity: NetIdentity? = nil, on loop: NetLoop? = .shared, _ admission: ServerAdmission = ServerAdmission(),
   asked: @escaping @Sendable (HTTPServer.Request) -> Void = { _ in }
 ) async throws -> HTTPServer {
@@ -52,7 +52,7 @@ private final class Token: Sendable {
 @Suite("HTTP and WebSockets on one port", .timeLimit(.minutes(30))) struct HTTPMixedTests {
   @Test("a page and a WebSocket are served on one port, plain and over TLS", arguments: [false, true])
   func both(isSecure: Bool) async throws {
-    let server = try await serve(identity: isSecure ? Certificates.localhost : nil)
+    let server = try await serveBoth(identity: isSecure ? Certificates.localhost : nil)
     let page = try await output(
       of: "curl",
       [
@@ -76,7 +76,7 @@ private final class Token: Sendable {
 
   @Test("a connection that has carried requests becomes a WebSocket, with frames right behind the handshake")
   func laterUpgrade() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     let echoed = try await blocking { [port = server.port] in
       let connection = try RawConnection(port: port)
       // All at once: a page, a handshake, a frame.
@@ -93,7 +93,7 @@ private final class Token: Sendable {
 
   @Test("a plain request for a WebSocket gets 426 and the version, and a handshake for a page gets the page")
   func crossed() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     try await blocking { [port = server.port] in
       let plain = try RawConnection(port: port)
       plain.send(request("/socket"))
@@ -114,7 +114,7 @@ private final class Token: Sendable {
     var admission = ServerAdmission()
     admission.token = "secret"
     let asked = Atomic<Int>(0)
-    let server = try await serve(admission) { _ in asked.add(1, ordering: .relaxed) }
+    let server = try await serveBoth(admission) { _ in asked.add(1, ordering: .relaxed) }
     let bearer = "Authorization: Bearer secret\r\n"
     let statuses = try await blocking { [port = server.port] in
       try [
@@ -135,7 +135,7 @@ private final class Token: Sendable {
 
   @Test("each request of a connection is admitted on its own")
   func laterRequest() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     try await blocking { [port = server.port] in
       let connection = try RawConnection(port: port)
       connection.send(request())
@@ -149,7 +149,7 @@ private final class Token: Sendable {
 
   @Test("headers of a megabyte are answered with 431, whether one is long or there are many")
   func largeHeaders() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     try await blocking { [port = server.port] in
       let long = "X: \(String(repeating: "a", count: 1_000_000))\r\n"
       let many = (0..<50_000).map { "X\($0): \(String(repeating: "a", count: 12))\r\n" }.joined()
@@ -169,13 +169,13 @@ private final class Token: Sendable {
   @Test("on a loop the server's code runs there; on a thread of its own it stops with its WebSockets")
   func loops() async throws {
     let isThere = Flag()
-    let shared = try await serve { _ in if NetLoop.shared.isCurrent { isThere.set() } }
+    let shared = try await serveBoth { _ in if NetLoop.shared.isCurrent { isThere.set() } }
     #expect(
       try await output(of: "curl", ["--silent", "--noproxy", "*", "http://127.0.0.1:\(shared.port)/"])
         == "page")
     #expect(isThere.isOn)
     await shared.stop()
-    let own = try await serve(on: nil)
+    let own = try await serveBoth(on: nil)
     let events = EventRecorder()
     var request = WebSocketRequest(try WebAddress("ws://127.0.0.1:\(own.port)/socket"))
     request.limits.open = 600_000
@@ -190,7 +190,7 @@ private final class Token: Sendable {
   @Test("a handshake that is completed while the server stops is answered with 503")
   func lateHandshake() async throws {
     let asked = Atomic<Int>(0)
-    let server = try await serve(on: nil) { _ in asked.add(1, ordering: .relaxed) }
+    let server = try await serveBoth(on: nil) { _ in asked.add(1, ordering: .relaxed) }
     let (idle, late) = try await blocking { [port = server.port] in
       let idle = try RawConnection(port: port)
       idle.send(request())
@@ -279,7 +279,7 @@ private final class Token: Sendable {
 
   @Test("curl: uploads, several requests on one connection, methods")
   func curl() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     let url = "http://127.0.0.1:\(server.port)"
     let common = ["--silent", "--show-error", "--noproxy", "*"]
     let folder = TemporaryFolder()
@@ -304,7 +304,7 @@ private final class Token: Sendable {
 
   @Test("Python's http.client: one connection, a body in chunks, a HEAD between others")
   func python() async throws {
-    let server = try await serve()
+    let server = try await serveBoth()
     let script = """
       import http.client, sys
       c = http.client.HTTPConnection("127.0.0.1", \(server.port), timeout=600)

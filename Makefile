@@ -218,6 +218,10 @@ TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoC
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
 # So many at once that their waits overlap.
 TALKING_AT_ONCE := 12
+# A sanitizer makes each test ten times as expensive: all of them at once would spend their time on each other.
+SANITIZED_AT_ONCE := 8
+SANITIZED_TEST = $(IN_TIME) swift test --skip-build --parallel --disable-xctest \
+  --experimental-maximum-parallelization-width $(SANITIZED_AT_ONCE)
 
 .PHONY: test-deps
 test-deps: deps
@@ -407,7 +411,7 @@ tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1
 tsan: test-deps ## run the tests of core, engine, devices, and threads of streams and screens under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
 	MILLRACE_PARTS=threads swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	MILLRACE_PARTS=threads $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=thread \
+	MILLRACE_PARTS=threads $(SANITIZED_TEST) --sanitize=thread \
 	  --scratch-path .build-tsan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceAppTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
 	  $(MUST_RUN)
 
@@ -415,8 +419,7 @@ tsan: test-deps ## run the tests of core, engine, devices, and threads of stream
 .PHONY: tsan-net
 tsan-net: test-deps ## run the tests of sockets, dialogues and services under ThreadSanitizer
 	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	MILLRACE_PARTS=net $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=thread \
-	  --scratch-path .build-tsan | $(MUST_RUN)
+	MILLRACE_PARTS=net $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan | $(MUST_RUN)
 
 # What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
 # process would wait for each other longer than their tests do.
@@ -430,8 +433,7 @@ asan: test-deps models ## run tests under AddressSanitizer, the C also under UBS
 	for part in $(ASAN_PARTS); do
 	  echo "== $$part"
 	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=address --scratch-path .build-asan
-	  MILLRACE_PARTS=$$part $(IN_TIME) swift test --skip-build --parallel --disable-xctest --sanitize=address \
-	    --scratch-path .build-asan | $(MUST_RUN) || failed=1
+	  MILLRACE_PARTS=$$part $(SANITIZED_TEST) --sanitize=address --scratch-path .build-asan | $(MUST_RUN) || failed=1
 	done
 	exit $$failed
 

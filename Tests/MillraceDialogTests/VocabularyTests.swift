@@ -143,6 +143,14 @@ private let everyCommand: [DialogCommand] = [
         .netQuality(DialogNetQuality(index: 0.5, grade: .good))
       ),
       (#"{"event":"speaking","peers":[]}"#, .speaking([])),
+      (
+        #"{"event":"answer","id":"1","ok":false,"vendor":"v","category":"quota","reaction":"continue","text":"t"}"#,
+        .answer(
+          DialogAnswer(
+            "1",
+            .failed(
+              DialogError(vendor: "v", category: .quota, reaction: .continue, scope: .command, text: "t"))))
+      ),
     ]
     for (text, event) in older { #expect(try DialogEvent(parsing: text) == event) }
     #expect(

@@ -27,6 +27,11 @@ struct DownlinkBacklog: Sendable {
     }
   }
 
+  /// The address of the stream with replies, between the events before and after it.
+  mutating func append(stream address: String?) {
+    events.append(ServiceExchange.In.stream, Array((address ?? "").utf8))
+  }
+
   mutating func append(audio bytes: [UInt8], _ kind: UInt8) {
     var rest = bytes[...]
     repeat {

@@ -1,4 +1,3 @@
-internal import Glibc
 public import MillraceCore
 public import MillraceNet
 
@@ -45,7 +44,7 @@ public final class HTTPTokenSource: TokenSource {
     secrets: Secrets = Secrets(), on loop: NetLoop? = nil
   ) throws(NodeProblem) {
     try self.init(
-      request, answer: answer, values: values, secrets: secrets, on: loop, unixTime: Self.systemUnixTime)
+      request, answer: answer, values: values, secrets: secrets, on: loop, unixTime: { UnixTime.now })
   }
 
   /// With a Unix time, in nanoseconds, that a test sets.
@@ -64,12 +63,6 @@ public final class HTTPTokenSource: TokenSource {
     var limits = HTTPClient.Limits()
     limits.idle = 1
     client = HTTPClient(on: loop, limits: limits)
-  }
-
-  private static func systemUnixTime() -> Nanoseconds {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return Nanoseconds(time.tv_sec) * 1_000_000_000 + Nanoseconds(time.tv_nsec)
   }
 
   // MARK: TokenSource

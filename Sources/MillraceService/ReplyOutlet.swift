@@ -10,6 +10,8 @@ struct ReplyOutlet {
   private let audio: Int?
   /// The output for texts, if it is linked.
   private let text: Int?
+  /// The output for addresses of streams, if it is linked.
+  private let stream: Int?
   /// Bytes of a sample; 1 for encoded audio.
   private let sampleBytes: Int
   private let rate: Int
@@ -33,12 +35,13 @@ struct ReplyOutlet {
   private var acknowledgedCancellations = 0
 
   init(
-    _ exchange: ServiceExchange, audio: Int?, text: Int?, shape: OutputShape?, isWhole: Bool,
+    _ exchange: ServiceExchange, audio: Int?, text: Int?, stream: Int?, shape: OutputShape?, isWhole: Bool,
     header: StaticString?
   ) {
     self.exchange = exchange
     self.audio = audio
     self.text = text
+    self.stream = stream
     let isPCM = shape?.format.kind == .pcm
     sampleBytes = isPCM ? 2 : 1
     rate = isPCM ? shape?.format.rate ?? 0 : 0
@@ -61,19 +64,19 @@ struct ReplyOutlet {
     exchange.wakeSignal.signal()
   }
 
-  /// Posts the oldest event, or emits the text of a reply. True when there was one.
+  /// Posts the oldest event, or emits the text of a reply or the address of its stream. True when there was one.
   mutating func postEvent(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let record = exchange.events.peek() else { return false }
     let bytes = unsafe record.bytes
     if record.kind == ServiceExchange.In.event {
       EventRecord.post(unsafe bytes.span, &ports)
-    } else if let text {
+    } else if let output = record.kind == ServiceExchange.In.stream ? stream : text {
       // The connection cuts long texts into pieces of this output's size.
-      guard ports.hasRoomOrRequestsWake(text) else { return false }
-      var packet = try ports.makePacket(text, bytes: bytes.count, of: .none)
+      guard ports.hasRoomOrRequestsWake(output) else { return false }
+      var packet = try ports.makePacket(output, bytes: bytes.count, of: .none)
       var target = packet.mutableSamples(of: UInt8.self)
       for index in bytes.indices { target[index] = unsafe bytes[index] }
-      ports.emit(packet, to: text)
+      ports.emit(packet, to: output)
     }
     exchange.events.drop(record)
     wakeIfRequested(exchange.events)

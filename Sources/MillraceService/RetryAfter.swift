@@ -9,51 +9,8 @@ enum RetryAfter {
   /// - Parameter unix: the Unix time in nanoseconds.
   /// - Returns: the wait, at least 0; nil for anything else.
   static func wait(_ text: String, at unix: Nanoseconds) -> Nanoseconds? {
-    if let seconds = number(text[...]) { return min(Nanoseconds(min(seconds, 86_400)) * 1_000_000_000, most) }
-    guard let date = seconds(ofDate: text) else { return nil }
+    if let seconds = HTTPDate.number(text[...]) { return min(Nanoseconds(min(seconds, 86_400)) * 1_000_000_000, most) }
+    guard let date = HTTPDate.seconds(of: text) else { return nil }
     return min(max(0, Nanoseconds(date) * 1_000_000_000 - unix), most)
-  }
-
-  /// The Unix time of a date, RFC 9110 section 5.6.7. The name of the day is not compared with the date.
-  static func seconds(ofDate text: String) -> Int? {
-    let words: [Substring] = text.split(separator: " ")
-    guard words.count == 6, words[0].utf8.count == 4, words[0].hasSuffix(","), words[5] == "GMT" else {
-      return nil
-    }
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    guard let day = number(words[1]), (1...31).contains(day),
-      let month = months.firstIndex(of: String(words[2])),
-      words[3].utf8.count == 4, let year = number(words[3]), year >= 1970,
-      let time = secondOfDay(words[4])
-    else { return nil }
-    return days(year, month + 1, day) * 86_400 + time
-  }
-
-  private static func secondOfDay(_ text: Substring) -> Int? {
-    let parts: [Substring] = text.split(separator: ":", omittingEmptySubsequences: false)
-    let numbers = parts.compactMap { number($0) }
-    guard parts.count == 3, numbers.count == 3 else { return nil }
-    let (hour, minute, second) = (numbers[0], numbers[1], numbers[2])
-    // 60: a leap second.
-    guard hour < 24, minute < 60, second <= 60 else { return nil }
-    return hour * 3_600 + minute * 60 + second
-  }
-
-  /// Days since 1 January 1970, as `days_from_civil` in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms" counts them, for
-  /// years from 1970 on. With years that begin in March a leap day is the last of its year, and every five months before it have 153 days.
-  private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-    let year = month > 2 ? year : year - 1
-    let month = month > 2 ? month - 3 : month + 9
-    let dayOfYear = (153 * month + 2) / 5 + day - 1
-    let leapDays = year / 4 - year / 100 + year / 400
-    // 1 March of the year 0 is that many days before 1970.
-    return year * 365 + leapDays + dayOfYear - 719_468
-  }
-
-  /// Digits only, at most nine, or as many nines for more of them.
-  private static func number(_ text: Substring) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else { return nil }
-    return text.utf8.count > 9 ? 999_999_999 : Int(text)
   }
 }

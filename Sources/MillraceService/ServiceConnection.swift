@@ -13,6 +13,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     var eventBytes: Int
     /// The input `text` holds questions, not text to speak.
     var asksText: Bool
+    /// Learns the addresses of streams.
+    var secrets: Secrets
   }
 
   /// How the session ended; without a failure it ended as intended.
@@ -30,7 +32,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private var endpoint: Endpoint
   private var session: Endpoint.Session
-  private var wire: (any ServiceWire)?
+  private var wire: Endpoint.Wire?
   /// Number of the current wire: events of older ones are ignored.
   private var attempt = 0
   /// The pieces of a message received so far.
@@ -105,6 +107,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       exchange.cancelledBefore.store(exchange.audio.end, ordering: .releasing)
       exchange.cancellations.add(1, ordering: .releasing)
       exchange.waker.wake()
+    case .stream(let address): emit(stream: address)
     case .useCredential(let credential): endpoint.use(credential)
     case .refuse(let error):
       if let id = command.take() { answer(id, .failed(error)) } else { post(.error(error)) }
@@ -124,7 +127,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     if boundary == .begin { voice.beginStream() }
     if boundary == .end { reportUnsent(voice.endStream(isMuted: session.isMuted, to: wire)) }
     guard let wire else { return }
-    if !wire.send(endpoint.content(of: request, from: session)) { stalled() }
+    if !endpoint.send(request, from: session, over: wire) { stalled() }
   }
 
   private func error(
@@ -233,8 +236,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     timer?.timer.cancel()
     // Ends the session without waiting for the answer.
     if let wire {
-      if let closingMessage = endpoint.closingMessage, !session.isEnding {
-        _ = wire.send(endpoint.content(of: closingMessage, from: session))
+      if let message = endpoint.closingMessage(of: session), !session.isEnding {
+        _ = endpoint.send(message, from: session, over: wire)
       }
       wire.close()
     }
@@ -246,6 +249,19 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private func post(_ event: DialogEvent) {
     backlog.append(event)
+    moveBacklog()
+  }
+
+  private func emit(stream address: String?) {
+    if let address {
+      // Before anybody else has it.
+      settings.secrets.learn(address, as: .address)
+      guard address.utf8.count <= settings.eventBytes else {
+        return post(
+          .error(error(.internal, "the address of the stream has \(address.utf8.count) bytes; it is discarded")))
+      }
+    }
+    backlog.append(stream: address)
     moveBacklog()
   }
 
@@ -344,6 +360,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       case .command(let command, let id)?: obey(command, id)
       case .playback(.audible(let reply))? where reply == current: handle(.audible)
       case .playback(.finished(let reply, _, _))? where reply == current: handle(.finished)
+      case .firstPicture?: handle(.firstPicture)
       // Reports of stale replies, or of what was cut off: the session knows.
       case .playback, nil: break
       }
@@ -363,22 +380,27 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   // MARK: The user's audio
 
-  /// When the next frame of a paced stream is due; nil without a pace, or when no frame waits.
+  /// When the next frame with a pace is due; nil without a pace, or when no frame waits.
   private var voiceDue: Nanoseconds? {
-    guard settings.voice.pace != nil, !isHeld, exchange.voice.peek() != nil else { return nil }
+    if settings.voice.isReply {
+      guard !isHeld, exchange.voice.peek() != nil else { return nil }
+    } else {
+      let isSent = session.uplink == .send || session.uplink == .silence
+      guard settings.voice.pace != nil, isSent, voice.hasKept else { return nil }
+    }
     return voice.due(at: clock.now, over: wire)
   }
 
   /// A reply that drives the service waits outside until it may be sent: nothing of it is lost.
-  private var isHeld: Bool { settings.voice.pace != nil && session.uplink == .keep }
+  private var isHeld: Bool { settings.voice.isReply && session.uplink == .keep }
 
-  private var isVoiceSent: Bool { settings.voice.pace == nil || exchange.voice.peek() == nil }
+  private var isVoiceSent: Bool { !settings.voice.isReply || exchange.voice.peek() == nil }
 
   private func isDue(_ now: Nanoseconds) -> Bool { !isHeld && voice.due(at: now, over: wire) <= now }
 
   /// Sends what is due of a reply that drives the service.
   private func takePacedVoice() {
-    guard settings.voice.pace != nil else { return }
+    guard settings.voice.isReply else { return }
     var taken = 0
     let stale = exchange.voiceCancelledBefore.load(ordering: .acquiring)
     while let record = exchange.voice.peek() {
@@ -399,10 +421,16 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private func send(frame record: [UInt8]) {
     let time = Nanoseconds(Self.number(record)) * 1_000
+    let hadBegun = voice.hasBegun
     reportUnsent(voice.take(Array(record.dropFirst(4)), time, at: clock.now, as: session.uplink, to: wire))
+    if voice.hasBegun && !hadBegun { handle(.voiceBegan) }
   }
 
-  private func flushVoice() { reportUnsent(voice.flush(as: session.uplink, to: wire)) }
+  private func flushVoice() {
+    let hadBegun = voice.hasBegun
+    reportUnsent(voice.flush(at: clock.now, as: session.uplink, to: wire))
+    if voice.hasBegun && !hadBegun { handle(.voiceBegan) }
+  }
 
   /// Reports audio that will never be sent, because it exceeded the pre-roll.
   private func reportUnsent(_ time: Nanoseconds) {

@@ -7,6 +7,8 @@ public import MillraceNet
 public protocol ServiceEndpoint: Sendable {
   /// The session of the service.
   associatedtype Session: ServiceSession
+  /// What its messages go over.
+  associatedtype Wire: ServiceWire
 
   /// The vendor's name in errors.
   static var vendor: String { get }
@@ -17,16 +19,17 @@ public protocol ServiceEndpoint: Sendable {
   ///   - receive: called with every event of the connection on that loop, never from within this call.
   mutating func open(
     on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<Session.Message>) -> Void
-  ) -> any ServiceWire
+  ) -> Wire
 
-  /// The content of a message on the current connection.
-  mutating func content(of request: Session.Request, from session: Session) -> ServiceContent
+  /// Sends a message over the current connection.
+  /// - Returns: false when nothing more can be sent: the network is stalled, or the connection has ended.
+  mutating func send(_ request: Session.Request, from session: Session, over wire: Wire) -> Bool
 
   /// What a message means for the user's audio: those before it belong to another stream.
   func boundary(of request: Session.Request) -> VoiceBoundary?
 
   /// The message that ends the dialogue without waiting for an answer; nil: closing the wire is enough.
-  var closingMessage: Session.Request? { get }
+  func closingMessage(of session: Session) -> Session.Request?
 
   /// Uses another credential for the next connection.
   mutating func use(_ credential: String)
@@ -58,7 +61,7 @@ extension ServiceEndpoint {
   /// Streams have no boundaries.
   public func boundary(of request: Session.Request) -> VoiceBoundary? { nil }
   /// Closing the wire is enough.
-  public var closingMessage: Session.Request? { nil }
+  public func closingMessage(of session: Session) -> Session.Request? { nil }
   /// The service takes no images.
   public func command(forImage jpeg: [UInt8]) -> ImageCommand { .refuse("the service takes no images") }
   /// Every audio is valid.

@@ -31,6 +31,8 @@ final class ServiceExchange: Sendable {
     static let event: UInt8 = 3
     /// The final text of a reply.
     static let text: UInt8 = 4
+    /// The address of a stream; empty: it is over.
+    static let stream: UInt8 = 5
   }
 
   /// The largest piece of a message, in bytes.
@@ -71,11 +73,11 @@ final class ServiceExchange: Sendable {
 
   /// - Parameters:
   ///   - frame: bytes of the largest record of audio.
-  ///   - isPaced: the user's audio is held back to a pace.
+  ///   - isReply: the audio is a reply, which waits in a queue of its own.
   ///   - event: bytes of the largest event.
-  init(frame: Int, isPaced: Bool, event: Int, waker: Waker) {
+  init(frame: Int, isReply: Bool, event: Int, waker: Waker) {
     messages = ByteQueue(largest: max(frame, Self.pieceBytes), atLeast: 65_536)
-    voice = isPaced ? ByteQueue(largest: frame, atLeast: 65_536) : messages
+    voice = isReply ? ByteQueue(largest: frame, atLeast: 65_536) : messages
     events = ByteQueue(largest: event, atLeast: 16_384)
     audio = ByteQueue(largest: Self.audioBytes, atLeast: 65_536)
     self.waker = waker

@@ -15,7 +15,7 @@ internal import Synchronization
 /// ```
 ///
 /// - Audio goes up in frames (PCM) or packets (Opus); it is kept while it must not be sent, and the latest counts where the network is slower
-///   than speech. With a pace it is a bot's reply, and waits.
+///   than speech. A bot's reply waits.
 /// - A reply that the service cancels is cancelled in the graph within the call that learns of it. A reply that the graph cancels is not
 ///   delivered any further, however much of it is on its way.
 /// - Events keep their order; the end of the session is the last thing a node learns.
@@ -39,15 +39,18 @@ public struct ServicePorts: ~Copyable {
   public struct Outputs: Sendable {
     /// Replies, and their final text.
     public var audio, text: Int?
+    /// The address of a stream with replies, for other nodes to play; an empty text where it is over.
+    public var stream: Int?
     /// A message of the service is one packet, as for Opus; otherwise its bytes are a stream that is cut anywhere between samples.
     public var isWhole = false
     /// The first bytes of a message that is no packet, such as `OpusHead`; only where a message is one packet.
     public var header: StaticString?
 
-    /// The outputs of a service that has both, in the order `audio`, `text`.
-    public init(audio: Int? = 0, text: Int? = 1) {
+    /// The outputs of a service that has replies and texts, in the order `audio`, `text`.
+    public init(audio: Int? = 0, text: Int? = 1, stream: Int? = nil) {
       self.audio = audio
       self.text = text
+      self.stream = stream
     }
   }
 
@@ -86,10 +89,11 @@ public struct ServicePorts: ~Copyable {
     let shape = inputs.audio.flatMap { setup.inputs[$0].shape }
     let largest = VoiceInlet.largestBytes(frameBytes: voice.frameBytes, packetBytes: shape?.packetBytes ?? 0)
     let exchange = ServiceExchange(
-      frame: largest, isPaced: voice.pace != nil, event: eventBytes + 512, waker: setup.waker)
+      frame: largest, isReply: voice.isReply, event: eventBytes + 512, waker: setup.waker)
     ServiceConnection(
       exchange, session, endpoint,
-      ServiceConnection<Endpoint>.Settings(voice: voice, eventBytes: eventBytes, asksText: asksText),
+      ServiceConnection<Endpoint>.Settings(
+        voice: voice, eventBytes: eventBytes, asksText: asksText, secrets: setup.secrets),
       packing: packing, clock: place
     ).start()
     func linked(_ output: Int?) -> Int? { output.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
@@ -97,7 +101,7 @@ public struct ServicePorts: ~Copyable {
     self.vendor = vendor
     inlet = VoiceInlet(exchange, inputs, voice, largestBytes: largest)
     outlet = ReplyOutlet(
-      exchange, audio: linked(outputs.audio), text: linked(outputs.text),
+      exchange, audio: linked(outputs.audio), text: linked(outputs.text), stream: linked(outputs.stream),
       shape: outputs.audio.flatMap { setup.outputs[$0].shape }, isWhole: outputs.isWhole,
       header: outputs.header)
   }

@@ -7,8 +7,6 @@ public import MillraceNet
 public protocol ServiceWire: AnyObject {
   /// Bytes that wait to be sent.
   var backlog: Int { get }
-  /// Sends a message. Returns false when nothing more can be sent: the network is stalled, or the connection has ended.
-  func send(_ content: ServiceContent) -> Bool
   /// Sends one frame of the user's audio.
   func send(voice frame: [UInt8]) -> Bool
   /// Reads nothing more until `resume`.
@@ -75,6 +73,7 @@ public final class WebSocketWire: ServiceWire {
 
   public var backlog: Int { socket.backlog }
 
+  /// Sends a message. Returns false when nothing more can be sent: the network is stalled, or the connection has ended.
   public func send(_ content: ServiceContent) -> Bool {
     switch content {
     case .text(let bytes): socket.send(bytes, isText: true)

@@ -46,6 +46,7 @@ public final class StreamWire: ServiceWire {
 
   public var backlog: Int { stream.backlog }
 
+  /// Sends a record. Returns false when nothing more can be sent: the network is stalled, or the connection has ended.
   public func send(_ content: ServiceContent) -> Bool {
     switch content {
     case .text(let bytes), .binary(let bytes): send(record: bytes)

@@ -32,7 +32,7 @@ struct VoiceInlet: ~Copyable {
     self.inputs = inputs
     isOpus = format.isOpus
     rate = format.rate
-    isReply = format.pace != nil
+    isReply = format.isReply
     frameBytes = format.frameBytes
     self.largestBytes = largestBytes
     frame = [UInt8](repeating: 0, count: format.frameBytes)

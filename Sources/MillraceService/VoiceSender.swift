@@ -13,8 +13,10 @@ public struct VoiceFormat: Sendable, Hashable {
   public var sendsSilenceAfterEnd = true
   /// How much is kept while it must not be sent, or while the network is slower than speech.
   public var preRoll: Nanoseconds
-  /// Nil: the user's audio comes in real time. Otherwise it is a bot's reply that drives the service: it may come faster than real time, and
-  /// is held back to this pace; nothing of it is discarded.
+  /// True: the audio is a bot's reply that drives the service. It may come faster than real time, and waits in the graph; nothing of it is
+  /// discarded, and its utterances end. False: the user's, of which the latest counts.
+  public var isReply = false
+  /// When a frame may be sent at the earliest; nil: at once.
   public var pace: Pacer?
 
   /// Creates a format of frames.
@@ -49,6 +51,8 @@ final class VoiceSender {
   private var packing: (any VoicePacking)?
   private var preRoll: PreRoll
   private var pace: Pacer?
+  /// A frame was sent since the stream began.
+  private(set) var hasBegun = false
   /// The backlog limit of the wire: one second of audio.
   private var latestSecond: RecentSizes
 
@@ -63,13 +67,14 @@ final class VoiceSender {
       packets: Int(format.preRoll / 10_000_000) + 1, longest: format.preRoll)
   }
 
-  /// When the next frame of a paced stream may be sent: `now` or later. While the network is slower, it is asked again a frame later.
+  /// When the next frame may be sent: `now` or later. While the network is slower, it is asked again a frame later.
   func due(at now: Nanoseconds, over wire: (any ServiceWire)?) -> Nanoseconds {
     isCongested(wire) ? now &+ format.frame : pace?.due(at: now) ?? now
   }
 
   /// Begins a stream, also over a new connection.
   func beginStream() {
+    hasBegun = false
     packing?.begin()
     pace?.begin()
   }
@@ -82,6 +87,7 @@ final class VoiceSender {
     preRoll.clear()
     if let last = packing?.end(), !last.isEmpty { _ = wire?.send(voice: last) }
     pace?.begin()
+    hasBegun = false
     return lost
   }
 
@@ -98,9 +104,10 @@ final class VoiceSender {
       return 0
     case .send, .silence:
       // What was kept is older.
-      let lost = flush(as: uplink, to: wire)
+      let lost = flush(at: now, as: uplink, to: wire)
       let frame = uplink == .silence ? silence(like: frame) : frame
-      if preRoll.isEmpty && (pace != nil || !isCongested(wire)) {
+      // Of a reply only those frames come that may be sent.
+      if preRoll.isEmpty && (format.isReply || mayBeSent(at: now, over: wire)) {
         pace?.noteSent(at: now)
         upload(frame, to: wire)
       } else {
@@ -112,7 +119,7 @@ final class VoiceSender {
 
   /// Sends what was kept, or discards it, as the session requires.
   /// - Returns: the duration of audio that was discarded because it exceeded the pre-roll; reported once everything kept was sent.
-  func flush(as uplink: VoiceUplink, to wire: (any ServiceWire)?) -> Nanoseconds {
+  func flush(at now: Nanoseconds, as uplink: VoiceUplink, to wire: (any ServiceWire)?) -> Nanoseconds {
     guard !preRoll.isEmpty || preRoll.lost > 0 else { return 0 }
     switch uplink {
     case .keep: return 0
@@ -120,7 +127,8 @@ final class VoiceSender {
       preRoll.clear()
       return 0
     case .silence, .send:
-      while !isCongested(wire), let frame = popKept() {
+      while mayBeSent(at: now, over: wire), let frame = popKept() {
+        pace?.noteSent(at: now)
         upload(uplink == .silence ? silence(like: frame) : frame, to: wire)
       }
       guard preRoll.isEmpty else { return 0 }
@@ -136,6 +144,7 @@ final class VoiceSender {
   }
 
   private func upload(_ frame: [UInt8], to wire: (any ServiceWire)?) {
+    hasBegun = true
     latestSecond.add(frame.count)
     let bytes = packing?.add(frame) ?? frame
     if !bytes.isEmpty { _ = wire?.send(voice: bytes) }
@@ -146,6 +155,13 @@ final class VoiceSender {
   private func isCongested(_ wire: (any ServiceWire)?) -> Bool {
     (wire?.backlog ?? 0) > max(Self.minBacklog, latestSecond.bytes)
   }
+
+  private func mayBeSent(at now: Nanoseconds, over wire: (any ServiceWire)?) -> Bool {
+    !isCongested(wire) && (pace?.due(at: now) ?? now) <= now
+  }
+
+  /// True when frames wait that will be sent when they are due.
+  var hasKept: Bool { !preRoll.isEmpty }
 
   private func popKept() -> [UInt8]? {
     var frame: [UInt8] = []

@@ -147,9 +147,9 @@ final class ParrotWire: ServiceWire {
   /// Something arrives.
   func arrives(_ event: ServiceEvent<ParrotMessage>) { clock.run { [receive] in receive(event) } }
 
-  func send(_ content: ServiceContent) -> Bool {
+  func send(_ text: String) -> Bool {
     if isFull { return false }
-    if case .text(let bytes) = content { sent.append(String(decoding: bytes, as: UTF8.self)) }
+    sent.append(text)
     return true
   }
 
@@ -185,17 +185,17 @@ struct ParrotEndpoint: ServiceEndpoint {
 
   mutating func open(
     on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void
-  ) -> any ServiceWire {
+  ) -> ParrotWire {
     let wire = ParrotWire(stage.clock, receive)
     stage.wires.append(wire)
     return wire
   }
 
-  mutating func content(of request: ParrotRequest, from session: ParrotSession) -> ServiceContent {
-    .text(Array("\(request)".utf8))
+  func send(_ request: ParrotRequest, from session: ParrotSession, over wire: ParrotWire) -> Bool {
+    wire.send("\(request)")
   }
 
-  var closingMessage: ParrotRequest? { .bye }
+  func closingMessage(of session: ParrotSession) -> ParrotRequest? { .bye }
   mutating func use(_ credential: String) {}
   func command(forImage jpeg: [UInt8]) -> ImageCommand {
     jpeg.count > 1_000 ? .refuse("\(jpeg.count) bytes exceed the limit of 1000") : .send(.update(.object([])))

@@ -115,6 +115,7 @@ import Testing
 
   @Test("a reply of ten minutes that drives the service is held back to its pace, and ends with its end")
   func pace() throws {
+    stage.voice.isReply = true
     stage.voice.pace = Pacer(interval: .milliseconds(100), burst: 2)
     let bench = try bench()
     try ready(bench)
@@ -138,6 +139,7 @@ import Testing
 
   @Test("a command overtakes a reply that is held back, and nothing of a cancelled one is sent")
   func overtakes() throws {
+    stage.voice.isReply = true
     stage.voice.pace = Pacer(interval: .milliseconds(100))
     let bench = try bench()
     try ready(bench)
@@ -153,6 +155,7 @@ import Testing
 
   @Test("a reply that drives the service waits while the network is slower, and nothing of it is lost")
   func pacedCongestion() throws {
+    stage.voice.isReply = true
     stage.voice.pace = Pacer(interval: .milliseconds(100), burst: 5)
     let bench = try bench()
     try ready(bench)

@@ -85,17 +85,17 @@ struct EchoEndpoint: ServiceEndpoint {
 
   func open(
     on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<EchoMessage>) -> Void
-  ) -> any ServiceWire {
+  ) -> StreamWire {
     StreamWire(
       request, on: loop, framing: LengthFraming(largest: EchoMessage.largestRecord), vendor: Self.vendor,
       voice: { [0x02] + $0 }, parse: EchoMessage.parse, receive)
   }
 
-  func content(of request: EchoRequest, from session: EchoSession) -> ServiceContent {
-    .binary(request.record(key: key))
+  func send(_ request: EchoRequest, from session: EchoSession, over wire: StreamWire) -> Bool {
+    wire.send(.binary(request.record(key: key)))
   }
 
-  var closingMessage: EchoRequest? { .bye }
+  func closingMessage(of session: EchoSession) -> EchoRequest? { .bye }
 
   mutating func use(_ credential: String) { key = credential }
 }

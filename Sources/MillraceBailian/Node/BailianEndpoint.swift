@@ -39,7 +39,7 @@ struct BailianEndpoint: ServiceEndpoint {
 
   mutating func open(
     on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<BailianMessage>) -> Void
-  ) -> any ServiceWire {
+  ) -> WebSocketWire {
     task = RandomID.uuid()
     var request = request
     request.headers.append(("Authorization", "Bearer \(key)"))
@@ -57,8 +57,8 @@ struct BailianEndpoint: ServiceEndpoint {
     }
   }
 
-  func content(of request: BailianRequest, from session: BailianSession) -> ServiceContent {
-    .text(request.json(task: task, dialog: session.dialog).bytes)
+  func send(_ request: BailianRequest, from session: BailianSession, over wire: WebSocketWire) -> Bool {
+    wire.send(.text(request.json(task: task, dialog: session.dialog).bytes))
   }
 
   func boundary(of request: BailianRequest) -> VoiceBoundary? {
@@ -69,7 +69,7 @@ struct BailianEndpoint: ServiceEndpoint {
     }
   }
 
-  var closingMessage: BailianRequest? { .stop }
+  func closingMessage(of session: BailianSession) -> BailianRequest? { .stop }
 
   mutating func use(_ credential: String) {
     secrets.add([credential])

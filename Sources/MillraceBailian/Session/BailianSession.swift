@@ -136,7 +136,7 @@ public struct BailianSession: ServiceSession {
     case .delivered: if !rules.followsPlayback { played() }
     case .replyCancelled: replyCancelled()
     case .audioEnded: audioEnded()
-    case .voiceEnded: break
+    case .voiceBegan, .voiceEnded, .firstPicture: break
     case .drain:
       isDraining = true
       if phase != .closed && phase != .stopping { drain() }

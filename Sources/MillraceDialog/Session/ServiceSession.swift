@@ -62,10 +62,14 @@ public enum ServiceInput<Message: Sendable & Hashable>: Sendable, Hashable {
   case replyCancelled
   /// All audio of the reply was delivered.
   case delivered
+  /// The first frame of the user's audio, or of a bot's reply, was sent since the stream began.
+  case voiceBegan
   /// The user's audio has ended.
   case audioEnded
   /// A bot's reply that drives the service has been sent completely.
   case voiceEnded
+  /// The first picture of the stream with replies is shown.
+  case firstPicture
   /// The graph drains.
   case drain
   /// Time has passed.
@@ -88,6 +92,9 @@ public enum ServiceAction<Request: Sendable & Hashable>: Sendable, Hashable {
   case endUtterance
   /// Cancel the reply.
   case cancelReply
+  /// Replies are a stream at this address, for other nodes to play; nil: it is over. The address is a secret, and is learnt before it is
+  /// emitted.
+  case stream(String?)
   /// Use this credential, a key or a token, for the next connection.
   case useCredential(String)
   /// The command that was just handled is refused: answered with this error where it has an `id`, otherwise posted as an `error`.

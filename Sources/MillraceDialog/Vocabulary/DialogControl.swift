@@ -10,12 +10,14 @@ public enum PlaybackReport: Sendable, Hashable {
   case cut(reply: Int, samples: Int, milliseconds: Int)
 }
 
-/// What arrives at a service's `control` port: commands, and playback reports, linked directly or through `dialog.turn`.
+/// What arrives at a service's `control` port: commands, and reports of what is heard and seen, linked directly or through `dialog.turn`.
 public enum DialogControl: Sendable, Hashable {
   /// A command, and the `id` under which it is to be answered, if it has one.
   case command(DialogCommand, id: String? = nil)
   /// A playback report.
   case playback(PlaybackReport)
+  /// The first picture of a stream is shown: the event `firstPicture` of `rtmp.pull`.
+  case firstPicture
 
   /// Reads a packet of the port. Nil for an event of playback that does not concern a reply (`late`, `underrun`).
   public static func read(_ json: JSONValue) throws(JSONFormProblem) -> DialogControl? {
@@ -30,6 +32,7 @@ public enum DialogControl: Sendable, Hashable {
         .finished(
           reply: try form.integer("reply"), samples: try form.integer("samples"),
           milliseconds: milliseconds(json)))
+    case "firstPicture": return .firstPicture
     case "interrupted":
       return .playback(
         .cut(

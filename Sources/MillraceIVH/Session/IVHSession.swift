@@ -1,0 +1,945 @@
+public import MillraceCore
+public import MillraceDialog
+internal import MillraceJSON
+
+/// One session of a figure as a pure state machine: it takes what happened and when, and returns what to do.
+///
+/// ```
+///                     stream generation:  opening ▸ arriving ▸ starting ─┐
+///  connecting ▸ creating ▸ preparing ─┤                                  ├▸ listening ▸ thinking ▸ speaking ▸ draining
+///                     session generation: arriving ▸ starting ▸ opening ─┘      ▴                                │
+///                                                                               └────────── yielding ◂───────────┘
+/// ```
+///
+/// - A figure is created, prepared (its state is polled), started when its first picture is shown, and driven over a channel. Where the channel
+///   is lost, the session is asked for: one that still runs gets a channel again, otherwise a new one is created. No drive is repeated.
+/// - Drives wait for each other as the vendor requires: a text for the end of what is spoken, and for the time between two texts; a voice for
+///   the end of a text; a text for the end of a voice. One with `force` interrupts instead.
+/// - Over is what the service has finished; `listening` is posted when it was heard.
+/// - On every way out the session is closed: one that is left open costs until the service closes it.
+///
+/// Every input is legal in every phase; `Tests/MillraceIVHTests/SessionTables.swift` lists each with each.
+public struct IVHSession: ServiceSession {
+  /// The phase of a session.
+  public enum Phase: String, Sendable, Hashable, CaseIterable {
+    /// Not started; making ready for requests.
+    case idle, connecting
+    /// The session was asked for; it is prepared.
+    case creating, preparing
+    /// Waiting for the first picture; for the answer to the start; for the channel.
+    case arriving, starting, opening
+    /// The figure is silent.
+    case listening
+    /// A drive was sent; the figure speaks; it has finished, and is still heard.
+    case thinking, speaking, draining
+    /// What is spoken was interrupted; waiting for its end.
+    case yielding
+    /// Between two attempts; asking whether the session still runs.
+    case waiting, resuming
+    /// The end of the session was asked for.
+    case closing
+    /// The session has ended; `begin` creates another.
+    case ended
+    /// Closed for good.
+    case closed
+  }
+
+  /// The rules.
+  public let rules: IVHRules
+  /// The current phase.
+  public private(set) var phase = Phase.idle
+  /// The session's id; nil: there is none.
+  public private(set) var session: String?
+
+  private var requests = IVHRequests()
+  private var texts = IVHTexts()
+  private var voice = IVHVoiceState()
+  private var reply = IVHReply()
+  private var gates = IVHGates()
+  private var policy: ReconnectPolicy
+  private var isStarted = false
+  private var hasPicture = false
+  private var isChannelOpen = false
+  private var hasStream = false
+  /// The graph drains: the session ends with what is to be spoken.
+  private var isDraining = false
+  /// `begin` arrived while the session before was ending.
+  private var next: IVHBeginning?
+  /// The user of the next session.
+  private var user: String
+  /// The `id` of the command being handled.
+  private var commandID: String?
+  private var phaseEnd: Nanoseconds?
+  private var preparedBy: Nanoseconds?
+  private var beatAt: Nanoseconds?
+  private var now: Nanoseconds = 0
+  private var actions: [IVHAction] = []
+
+  /// Creates a session that has not started.
+  public init(_ rules: IVHRules) {
+    self.rules = rules
+    policy = rules.reconnect
+    user = rules.creation.user
+  }
+
+  // MARK: What the connection asks
+
+  /// When to call with `tick`; nil: never.
+  public var deadline: Nanoseconds? {
+    [phaseEnd, beatAt, canSpeak ? texts.dueAt : nil].compactMap { $0 }.min()
+  }
+
+  /// What to do with the user's audio now.
+  public var uplink: VoiceUplink {
+    switch phase {
+    case .closing, .ended, .closed: return .drop
+    case .listening, .thinking, .speaking, .draining, .yielding: break
+    default: return isVoiceWanted ? .keep : .drop
+    }
+    if gates.isOn(.muted) { return rules.isVoicePaced ? .keep : .drop }
+    guard isVoiceWanted else { return .drop }
+    // On a figure that texts drive, voice is recognised, and drives nothing.
+    guard rules.creation.driver != .text else { return voice.isMuted ? .silence : .send }
+    guard phase == .listening || phase == .draining || voice.state == .running else { return .keep }
+    guard voice.state != .ending, texts.isEmpty || voice.state == .running else { return .keep }
+    return voice.isMuted ? .silence : .send
+  }
+
+  private var isVoiceWanted: Bool { rules.isVoicePaced || rules.mode == .duplex || voice.isWanted }
+
+  /// The user's audio is muted.
+  public var isMuted: Bool { voice.isMuted }
+  /// The service takes no images.
+  public var takesPictures: Bool { false }
+  /// The end of the session was asked for.
+  public var isEnding: Bool { phase == .closing }
+  /// Closed for good.
+  public var isClosed: Bool { phase == .closed }
+
+  /// What ends the session without waiting for an answer; nil: there is none.
+  var farewell: IVHRequest? { session.map { .call(.close($0), 0) } }
+
+  /// The channel's own pings find out whether the service is there.
+  public mutating func excuseSilence(at time: Nanoseconds) {}
+
+  // MARK: Inputs
+
+  /// Handles an input and returns the actions it causes. Time must not run backwards.
+  public mutating func handle(_ input: IVHInput, at time: Nanoseconds) -> [IVHAction] {
+    now = max(now, time)
+    actions = []
+    checkTime()
+    switch input {
+    case .tick, .audio, .audible, .delivered: break
+    case .start: if phase == .idle { start() }
+    case .opened: if phase == .connecting { create() }
+    case .message(let message): take(message)
+    case .invalidMessage(let text):
+      if isRunning { post(.network, .continue, "invalid message: \(text)") }
+    case .lost(let error): if phase != .idle { lose(error) }
+    case .command(let command, let id):
+      commandID = id
+      take(command)
+      commandID = nil
+    case .firstPicture:
+      hasPicture = true
+      if phase == .arriving { proceed() }
+    case .finished: if rules.followsPlayback && phase == .draining { listen() }
+    case .replyCancelled: cancelled()
+    case .voiceBegan: voiceBegan()
+    case .voiceEnded: endVoice(isCut: false)
+    case .audioEnded: if voice.state == .running { endVoice(isCut: false) }
+    case .drain: drain()
+    }
+    sendText()
+    return actions
+  }
+
+  /// The session is there, and its channel was open.
+  private var isRunning: Bool {
+    switch phase {
+    case .listening, .thinking, .speaking, .draining, .yielding: true
+    default: false
+    }
+  }
+
+  private mutating func post(_ event: DialogEvent) { actions.append(.post(event)) }
+
+  private static func error(
+    _ category: DialogError.Category, _ reaction: DialogError.Reaction, _ text: String,
+    of scope: DialogError.Scope = .connection
+  ) -> DialogError {
+    DialogError(vendor: "ivh", category: category, reaction: reaction, scope: scope, text: text)
+  }
+
+  private mutating func post(
+    _ category: DialogError.Category, _ reaction: DialogError.Reaction, _ text: String
+  ) {
+    post(.error(Self.error(category, reaction, text)))
+  }
+
+  private mutating func refuse(_ text: String) {
+    actions.append(.refuse(Self.error(.request, .continue, text, of: .command)))
+  }
+
+  private mutating func enter(_ next: Phase, limit: Nanoseconds? = nil) {
+    phase = next
+    phaseEnd = limit.map { now &+ $0 }
+  }
+
+  private mutating func call(_ call: IVHCall, for purpose: IVHRequests.Purpose) {
+    actions.append(.send(.call(call, requests.add(purpose))))
+  }
+
+  // MARK: From the start to the first drive
+
+  private mutating func start() {
+    post(.state(.connecting))
+    enter(.connecting)
+    actions.append(.connect)
+  }
+
+  private mutating func create() {
+    session = nil
+    isStarted = false
+    hasPicture = false
+    var creation = rules.creation
+    creation.user = user
+    call(.create(creation, rules.generation), for: .create)
+    preparedBy = now &+ rules.prepare
+    enter(.creating, limit: rules.answer)
+  }
+
+  private mutating func created(_ answer: IVHAnswer) {
+    guard let id = answer.session else {
+      return lose(Self.error(.network, .reconnect, "the answer to a new session has no \"SessionId\""))
+    }
+    session = id
+    prepared(answer)
+  }
+
+  /// A state of the session arrived, with its creation or asked for.
+  private mutating func prepared(_ answer: IVHAnswer) {
+    switch answer.status {
+    case .active:
+      policy.noteSuccess()
+      post(.connected)
+      if let address = answer.playAddress, !hasStream {
+        hasStream = true
+        actions.append(.stream(address))
+      }
+      proceed()
+    case .preparing, nil: enter(.preparing, limit: rules.poll)
+    case .closed:
+      leaveSession()
+      lose(Self.error(.request, .reconnect, "the service has closed the session"))
+    case .failed:
+      leaveSession()
+      lose(answer.fault?.error() ?? Self.error(.internal, .reconnect, "the service could not prepare the session"))
+    case .timedOut:
+      leaveSession()
+      lose(Self.error(.internal, .reconnect, "the service did not prepare the session in time"))
+    }
+  }
+
+  /// The next step of a session that is active. The generations differ in which comes first, the start or the channel.
+  private mutating func proceed() {
+    guard isStarted || rules.generation == .stream && !isChannelOpen else { return awaitStart() }
+    guard isChannelOpen else {
+      enter(.opening, limit: rules.answer)
+      if let session { actions.append(.send(.openChannel(session))) }
+      return
+    }
+    listen()
+  }
+
+  private mutating func awaitStart() {
+    guard let session else { return }
+    switch rules.start {
+    case .never:
+      isStarted = true
+      proceed()
+    case .firstPicture where !hasPicture: enter(.arriving, limit: rules.picture)
+    case .firstPicture, .now:
+      call(.start(session), for: .start)
+      enter(.starting, limit: rules.answer)
+    }
+  }
+
+  private mutating func channelOpened() {
+    guard phase == .opening, let session else { return }
+    isChannelOpen = true
+    beatAt = now &+ rules.heartbeat
+    post(.conversationStarted(id: session))
+    proceed()
+  }
+
+  // MARK: Answers
+
+  private mutating func take(_ message: IVHMessage) {
+    switch message {
+    case .answer(let answer, let number):
+      guard let purpose = requests.remove(number) else { return }
+      answered(purpose, answer)
+    case .refused(let fault, let number):
+      guard let purpose = requests.remove(number) else { return }
+      failed(purpose, fault.error(purpose.scope), fault)
+    case .failed(let error, let number):
+      guard let purpose = requests.remove(number) else { return }
+      failed(purpose, error, nil)
+    case .channelOpened: channelOpened()
+    case .channelLost(let error):
+      guard isChannelOpen || phase == .opening else { return }
+      isChannelOpen = false
+      if phase != .closing { lose(error) }
+    case .push(let push): if phase != .closing { take(push) }
+    }
+  }
+
+  private mutating func answered(_ purpose: IVHRequests.Purpose, _ answer: IVHAnswer) {
+    switch purpose {
+    case .create: if phase == .creating { created(answer) }
+    case .poll: if phase == .preparing { prepared(answer) }
+    case .resume: if phase == .resuming { resumed(answer) }
+    case .start:
+      guard phase == .starting else { return }
+      isStarted = true
+      proceed()
+    case .close: if phase == .closing { finish(nil) }
+    case .text: break
+    case .query(let name, let id):
+      let payload = answer.withoutAddresses
+      post(id.map { .answer(DialogAnswer($0, .done(payload))) } ?? .extra(name: name, payload: payload))
+    case .update(let id): if let id { post(.answer(DialogAnswer(id, .done(nil)))) }
+    }
+  }
+
+  /// - Parameter fault: the service's refusal; nil: the request did not reach it, or had no answer.
+  private mutating func failed(
+    _ purpose: IVHRequests.Purpose, _ error: DialogError, _ fault: IVHFault?
+  ) {
+    switch purpose {
+    case .create where phase == .creating, .start where phase == .starting, .resume where phase == .resuming:
+      if fault?.hasNoSession == true { leaveSession() }
+      lose(error, isReplaced: fault?.isReplaced == true)
+    case .poll where phase == .preparing:
+      // The next one may succeed: the time for the whole preparation limits them.
+      if fault == nil || error.reaction.isRepeatable { enter(.preparing, limit: rules.poll) } else { lose(error) }
+    case .close where phase == .closing:
+      // What the service does not know any more is closed.
+      if fault?.hasNoSession != true { post(.error(error)) }
+      finish(nil)
+    case .text:
+      post(.error(error))
+      if phase == .thinking { listen() }
+      if fault?.hasNoSession == true || fault?.isReplaced == true { loseSession(error, fault) }
+    case .query(_, let id), .update(let id):
+      var error = error
+      error.scope = .command
+      post(id.map { .answer(DialogAnswer($0, .failed(error))) } ?? .error(error))
+    default: break
+    }
+  }
+
+  // MARK: Losses
+
+  /// The session is asked for again, or there is no session any more.
+  private mutating func loseSession(_ error: DialogError, _ fault: IVHFault?) {
+    leaveSession()
+    lose(error, isReplaced: fault?.isReplaced == true)
+  }
+
+  /// There is no session any more.
+  private mutating func leaveSession() {
+    session = nil
+    isStarted = false
+    endStream()
+  }
+
+  private mutating func endStream() {
+    guard hasStream else { return }
+    hasStream = false
+    actions.append(.stream(nil))
+  }
+
+  /// The channel, or what leads to it, is of no use any more.
+  private mutating func lose(_ error: DialogError, isReplaced: Bool = false) {
+    switch phase {
+    case .idle, .waiting, .ended, .closed: return
+    case .closing: return finish(nil)
+    default: break
+    }
+    if isReplaced { return replaced(error) }
+    post(.error(error))
+    forgetDrives()
+    closeChannel()
+    switch policy.decide(error.reaction, at: now) {
+    case .stop(let isFailure): end(isFailure ? error : nil)
+    case .reconnect(let wait), .retry(let wait):
+      post(.state(.reconnecting))
+      enter(.waiting, limit: wait)
+    case .continue:
+      post(.state(.reconnecting))
+      enter(.waiting, limit: 0)
+    }
+  }
+
+  private mutating func replaced(_ error: DialogError) {
+    post(.kicked(.replaced, text: error.text))
+    leaveSession()
+    forgetDrives()
+    closeChannel()
+    finish(nil)
+  }
+
+  private mutating func closeChannel() {
+    beatAt = nil
+    guard isChannelOpen || phase == .opening else { return }
+    isChannelOpen = false
+    actions.append(.send(.closeChannel))
+  }
+
+  /// What is spoken now is not followed any further; texts that wait still wait.
+  private mutating func forgetDrives() {
+    reply = IVHReply()
+    voice.state = .none
+    for (gate, round) in gates.openAll() { post(.gate(gate, isOn: false, round: round)) }
+  }
+
+  private mutating func resume() {
+    guard let session else { return create() }
+    call(.status(session), for: .resume)
+    enter(.resuming, limit: rules.answer)
+  }
+
+  private mutating func resumed(_ answer: IVHAnswer) {
+    guard !answer.isReplaced else {
+      return replaced(Self.error(.request, .ended, "the same user has begun another session"))
+    }
+    guard answer.status == .closed || answer.status == .failed || answer.status == .timedOut else {
+      return prepared(answer)
+    }
+    leaveSession()
+    create()
+  }
+
+  // MARK: The end
+
+  /// Ends the session when what is to be spoken was spoken.
+  private mutating func drain() {
+    guard phase != .closing && phase != .closed else { return }
+    isDraining = true
+    if voice.state == .running { endVoice(isCut: false) }
+    endIfDone()
+  }
+
+  private mutating func endIfDone() {
+    guard isDraining else { return }
+    switch phase {
+    case .thinking, .speaking, .draining, .yielding: return
+    case .listening where !texts.isEmpty: return
+    default: hangUp()
+    }
+  }
+
+  private mutating func hangUp() {
+    switch phase {
+    case .closing, .closed: return
+    case .ended: finish(nil)
+    default: end(nil)
+    }
+  }
+
+  /// Closes the session, and ends.
+  private mutating func end(_ error: DialogError?) {
+    discardTexts("the session has ended")
+    closeReply(by: .local)
+    forgetDrives()
+    closeChannel()
+    requests.forgetLifecycle()
+    guard let session else { return finish(error) }
+    call(.close(session), for: .close)
+    // A failure does not wait for the answer: it is known already.
+    if error != nil { return finish(error) }
+    enter(.closing, limit: rules.close)
+  }
+
+  private mutating func finish(_ error: DialogError?) {
+    discardTexts("the session has ended")
+    endStream()
+    session = nil
+    isStarted = false
+    phaseEnd = nil
+    beatAt = nil
+    if phase != .ended { post(.state(.closed)) }
+    actions.append(.disconnect)
+    guard rules.waitsAfterEnd && !isDraining && error == nil else {
+      if let next { answer(next.id, Self.error(.request, .continue, "\"begin\" discarded: the node ends", of: .command)) }
+      next = nil
+      enter(.closed)
+      return actions.append(.end(error))
+    }
+    enter(.ended)
+    guard let next else { return }
+    self.next = nil
+    answer(next.id, nil)
+    begin(next)
+  }
+
+  /// Answers a command that waited, or posts its error.
+  private mutating func answer(_ id: String?, _ error: DialogError?) {
+    if let id {
+      post(.answer(DialogAnswer(id, error.map { .failed($0) } ?? .done(nil))))
+    } else if let error {
+      post(.error(error))
+    }
+  }
+
+  private mutating func begin(_ beginning: IVHBeginning) {
+    user = beginning.user ?? rules.creation.user
+    voice = voice.atBeginning
+    policy = rules.reconnect
+    requests = IVHRequests()
+    start()
+  }
+
+  // MARK: Time
+
+  private mutating func checkTime() {
+    if let beatAt, now >= beatAt {
+      self.beatAt = now &+ rules.heartbeat
+      actions.append(.send(.drive(.heartbeat(id: IVHID.make()))))
+    }
+    guard let phaseEnd, now >= phaseEnd else { return }
+    self.phaseEnd = nil
+    switch phase {
+    case .creating, .starting, .resuming:
+      requests.forgetLifecycle()
+      lose(Self.error(.network, .reconnect, "the service did not answer within \(rules.answer / 1_000_000) ms"))
+    case .opening:
+      lose(Self.error(.network, .reconnect, "the channel did not open within \(rules.answer / 1_000_000) ms"))
+    case .preparing: poll()
+    case .arriving:
+      post(
+        .network, .continue,
+        "no first picture was reported within \(rules.picture / 1_000_000) ms; the session is started without it")
+      hasPicture = true
+      proceed()
+    case .thinking:
+      post(
+        .error(
+          Self.error(
+            .internal, .continue, "the figure did not begin to speak within \(rules.reaction / 1_000_000) ms",
+            of: .reply)))
+      closeReply(by: nil)
+      listen()
+    case .speaking, .draining, .yielding:
+      // The end was lost, or playback did not report it: the figure must not wait for ever.
+      closeReply(by: .local)
+      listen()
+    case .waiting: session == nil && phase == .waiting ? create() : resume()
+    case .closing: finish(nil)
+    default: break
+    }
+  }
+
+  private mutating func poll() {
+    guard let session else { return }
+    if let preparedBy, now >= preparedBy {
+      let text = "the session was not active within \(rules.prepare / 1_000_000_000) s"
+      return lose(Self.error(.network, .reconnect, text))
+    }
+    call(.status(session), for: .poll)
+    enter(.preparing, limit: rules.answer)
+  }
+
+  // MARK: Messages of the channel
+
+  private mutating func take(_ push: IVHPush) {
+    if rules.postsRaw { post(.extra(name: "commandChannel", payload: push.raw)) }
+    if let other = push.session, other != session {
+      return post(.unknown(push.raw))
+    }
+    switch push.event {
+    case .input(let text, let interruption): take(text, interruption, push.round)
+    case .newInput: break
+    case .speech(let speech): take(speech, push.round)
+    case .speaking(let change): take(change, push.round)
+    case .moderated: failed(IVHFault(110_002), isDrive: true, push.round)
+    case .reasoning(let text):
+      post(.extra(name: "reasoning", payload: .object(["text": .string(text), "round": push.round.json])))
+    case .discarded(let text):
+      post(.extra(name: "discarded", payload: .object(["text": .string(text), "round": push.round.json])))
+      // What was spoken goes on.
+      if phase == .thinking && reply.isOpen { enter(.speaking, limit: rules.playback) }
+    case .failed(let fault, let isDrive): failed(fault, isDrive: isDrive, push.round)
+    case .unknown: post(.unknown(push.raw))
+    }
+  }
+
+  private mutating func take(_ text: String, _ interruption: IVHPush.Interruption?, _ round: String?) {
+    if let interruption { interruptionEnded(interruption, round) }
+    guard !text.isEmpty else { return }
+    let isEcho = text == texts.latest
+    reply.transcript = isEcho ? nil : text
+    post(.transcript(text: text, isFinal: isEcho, round: round))
+  }
+
+  private mutating func take(_ speech: IVHPush.Speech, _ round: String?) {
+    guard !reply.isOver(round) else { return }
+    finishTranscript()
+    set(.uninterruptible, speech.isUninterruptible, round)
+    set(.muted, speech.isMuted, round)
+    let text = speech.display ?? speech.text ?? ""
+    if !text.isEmpty {
+      var part = DialogReply(text: text, isFinal: speech.isFinal, mode: .append, round: round)
+      if let spoken = speech.text, spoken != text { part.spoken = spoken }
+      post(.reply(part))
+    }
+    if let marked = speech.withMarks, !marked.isEmpty, marked != speech.text {
+      post(.extra(name: "TextPro", payload: .object(["text": .string(marked), "round": round.json])))
+    }
+    if let media = speech.media { post(.media(media)) }
+    for member in speech.rest { post(.extra(name: member.name, payload: member.value)) }
+    if speech.isScriptOver { post(.extra(name: "ChatStatus", payload: 4)) }
+  }
+
+  private mutating func set(_ gate: DialogGate, _ isOn: Bool, _ round: String?) {
+    if gates.set(gate, isOn, round) { post(.gate(gate, isOn: isOn, round: round)) }
+  }
+
+  private mutating func finishTranscript() {
+    guard let text = reply.transcript else { return }
+    reply.transcript = nil
+    post(.transcript(text: text, isFinal: true))
+  }
+
+  private mutating func take(_ change: IVHPush.Speaking, _ round: String?) {
+    // After a channel is opened again, the service repeats states.
+    guard !reply.isOver(round) else { return }
+    switch change {
+    case .waiting, .other: break
+    case .started: began(round)
+    case .over(let end): over(end, round)
+    case .sentenceNext: post(.extra(name: "SentenceNext", payload: .object(["round": round.json])))
+    case .sentenceStarted: post(.extra(name: "SentenceStart", payload: .object(["round": round.json])))
+    case .sentenceOver: post(.extra(name: "SentenceOver", payload: .object(["round": round.json])))
+    case .failed: failed(IVHFault(-111_005), isDrive: true, round)
+    }
+  }
+
+  private mutating func began(_ round: String?) {
+    finishTranscript()
+    switch phase {
+    case .arriving, .starting:
+      // The opening line, by the service's own clock or before its answer: the session is started.
+      isStarted = true
+      requests.forgetLifecycle()
+      listen()
+    case .speaking:
+      reply.round = round
+      return
+    case .listening, .thinking, .draining, .yielding: break
+    default: return
+    }
+    post(.state(.responding))
+    reply.begin(round)
+    post(.replyStarted(round: round))
+    enter(.speaking, limit: rules.playback)
+  }
+
+  private mutating func over(_ end: IVHPush.End, _ round: String?) {
+    for (gate, old) in gates.open(round) { post(.gate(gate, isOn: false, round: old)) }
+    reply.end(round)
+    // What was spoken before a text that has interrupted it, or an end that comes twice.
+    guard phase == .speaking || phase == .yielding || phase == .thinking && reply.isSent(round) else { return }
+    voice.state = .none
+    guard phase == .speaking else { return listen() }
+    if end == .interrupted {
+      closeReply(by: .service)
+      return listen()
+    }
+    reply.close()
+    post(.replyEnded(round: round, utterances: 0))
+    if rules.followsPlayback { enter(.draining, limit: rules.playback) } else { listen() }
+  }
+
+  /// The figure is silent, and what it said was heard.
+  private mutating func listen() {
+    enter(.listening)
+    post(.state(.listening))
+    endIfDone()
+  }
+
+  private mutating func failed(_ fault: IVHFault, isDrive: Bool, _ round: String?) {
+    if fault.isReplaced || fault.hasNoSession { return loseSession(fault.error(), fault) }
+    let error = fault.error(isDrive ? .reply : nil, round: round)
+    guard isDrive || error.reaction == .continue else { return lose(error) }
+    var passing = error
+    passing.reaction = .continue
+    post(.error(passing))
+    guard isDrive, phase == .thinking || phase == .speaking else { return }
+    reply.end(round)
+    voice.state = .none
+    closeReply(by: nil)
+    listen()
+  }
+
+  // MARK: Interruptions
+
+  /// Cuts off what is heard.
+  /// - Parameter source: nil: an error, which says so itself.
+  private mutating func closeReply(by source: InterruptionSource?) {
+    guard reply.isOpen || phase == .draining || phase == .thinking else { return }
+    let round = reply.round
+    if reply.isOpen || phase == .draining { actions.append(.cancelReply) }
+    reply.close()
+    if let source { post(.interrupted(by: source, round: round)) }
+  }
+
+  private mutating func interrupt(isForced: Bool) {
+    switch phase {
+    case .draining:
+      closeReply(by: .local)
+      listen()
+    case .thinking, .speaking:
+      guard gates.isOn(.uninterruptible) else {
+        closeReply(by: .local)
+        return stopSpeaking(isForced: isForced)
+      }
+      guard isForced else {
+        return refuse("the service does not allow this sentence to be interrupted; \"force\" interrupts it")
+      }
+      // The service says whether it obeys: until then the sentence is heard.
+      guard rules.generation == .stream else {
+        closeReply(by: .local)
+        return stopSpeaking(isForced: true)
+      }
+      if commandID != nil { actions.append(.answerLater) }
+      reply.interruptions.append(commandID)
+      send(IVHDrive.interruption(id: IVHID.make(), isForced: true, rules.generation))
+    default: break
+    }
+  }
+
+  private mutating func interruptionEnded(_ interruption: IVHPush.Interruption, _ round: String?) {
+    guard !reply.interruptions.isEmpty else { return }
+    let id = reply.interruptions.removeFirst()
+    guard interruption.isDone else {
+      let reason = interruption.text.isEmpty ? "the service gave no reason" : interruption.text
+      return answer(
+        id, Self.error(.request, .continue, "the sentence was not interrupted: \(reason)", of: .command))
+    }
+    if let id { answer(id, nil) }
+    guard phase == .thinking || phase == .speaking else { return }
+    closeReply(by: .user)
+    enter(.yielding, limit: rules.reaction)
+  }
+
+  /// Asks the service to stop, and waits for the end of what it spoke.
+  private mutating func stopSpeaking(isForced: Bool) {
+    let isVoice = voice.state == .running
+    if isVoice { endVoice(isCut: true) }
+    if !isVoice || rules.generation == .stream {
+      send(texts.interruption(isForced: isForced, rules.generation))
+    }
+    enter(.yielding, limit: rules.reaction)
+  }
+
+  /// Another node cancelled what is heard.
+  private mutating func cancelled() {
+    switch phase {
+    case .draining:
+      reply.close()
+      post(.interrupted(by: .local, round: reply.round))
+      listen()
+    case .thinking, .speaking:
+      reply.close()
+      post(.interrupted(by: .local, round: reply.round))
+      stopSpeaking(isForced: false)
+    default: break
+    }
+  }
+
+  // MARK: Drives
+
+  /// A text may be sent: the figure is silent, and no voice drives it.
+  private var canSpeak: Bool {
+    (phase == .listening || phase == .draining) && (voice.state == .none || rules.creation.driver == .text)
+  }
+
+  /// Sends the text that waits, when it may be sent.
+  private mutating func sendText() {
+    if !texts.isEmpty, voice.state == .running, !rules.isVoicePaced, rules.creation.driver != .text, isRunning {
+      endVoice(isCut: false)
+    }
+    guard canSpeak, let due = texts.dueAt, now >= due else { return }
+    let sent = texts.take(at: now, gap: rules.textGap)
+    for entry in sent {
+      send(entry.drive)
+      if let id = entry.command { answer(id, nil) }
+    }
+    if let drive = sent.first?.drive { thinks(drive.id) }
+  }
+
+  private mutating func send(_ drive: IVHDrive) {
+    guard rules.sendsTextsByHTTP, drive.command == .text, let session else {
+      return actions.append(.send(.drive(drive)))
+    }
+    call(.command(session, drive), for: .text)
+  }
+
+  private mutating func thinks(_ id: String) {
+    reply.send(id)
+    post(.state(.thinking))
+    enter(.thinking, limit: rules.reaction)
+  }
+
+  private mutating func voiceBegan() {
+    guard rules.creation.driver != .text, phase == .listening || phase == .draining else { return }
+    voice.state = .running
+    // Its id is known from the first state of it.
+    thinks("")
+  }
+
+  private mutating func endVoice(isCut: Bool) {
+    guard voice.state == .running || rules.creation.driver == .text && isRunning else { return }
+    actions.append(.send(.endVoice(isCut: isCut)))
+    if voice.state == .running { voice.state = .ending }
+  }
+
+  private mutating func discardTexts(_ reason: String) {
+    for id in texts.clear() {
+      answer(id, Self.error(.request, .continue, "text discarded: \(reason)", of: .command))
+    }
+    for id in reply.interruptions {
+      answer(id, Self.error(.request, .continue, "not interrupted: \(reason)", of: .command))
+    }
+    reply.interruptions = []
+  }
+
+  // MARK: Commands
+
+  private mutating func take(_ command: DialogCommand) {
+    switch (phase, command) {
+    case (.closed, _): break
+    case (_, .begin(let values)): begin(values, named: "begin")
+    case (_, .extra("newSession", let payload)): begin(payload.isNull ? nil : payload, named: "newSession")
+    case (_, .mute(.audio, let isOn, nil)): voice.isMuted = isOn
+    case (_, .refreshAuth(let token?)):
+      guard !token.isEmpty else { return refuse("the \"token\" of \"refreshAuth\" is empty") }
+      actions.append(.useCredential(token))
+    case (.closing, _): refuse("the session is ending")
+    case (.ended, .hangUp(nil, _)): break
+    case (.ended, _): refuse("the session has ended; send \"begin\" for another")
+    default: obey(command)
+    }
+  }
+
+  private mutating func obey(_ command: DialogCommand) {
+    switch command {
+    case .say(let text, let isForced): speak(text, isVerbatim: true, isForced: isForced)
+    case .ask(let text, let images, let isForced):
+      guard images.isEmpty else { return refuse("the service takes no images") }
+      speak(text, isVerbatim: false, isForced: isForced)
+    case .interrupt(let isForced): interrupt(isForced: isForced)
+    case .hangUp(nil, _): hangUp()
+    case .startSpeech: if rules.mode == .pushToTalk { voice.isWanted = true }
+    case .stopSpeech:
+      voice.isWanted = rules.mode == .duplex
+      if rules.mode == .pushToTalk { endVoice(isCut: false) }
+    case .cancelSpeech:
+      voice.isWanted = rules.mode == .duplex
+      if rules.mode == .pushToTalk && voice.state == .running { interrupt(isForced: false) }
+    case .update(let values): update(values)
+    case .extra(let name, let payload): obey(name, payload)
+    case .refreshAuth: refuse("\"refreshAuth\" needs a \"token\": the node cannot fetch one itself")
+    case .mute, .setRole, .hangUp, .begin, .call, .answerCall, .publish, .subscribe, .data:
+      refuse("\"\(command.name)\" is not supported by the service: there is one user, no room and no call")
+    }
+  }
+
+  private mutating func begin(_ values: JSONValue?, named name: String) {
+    guard rules.waitsAfterEnd, !isDraining else {
+      return refuse("\"\(name)\" needs a node with \"afterEnd\": \"wait\" in a graph that does not drain")
+    }
+    guard phase == .ended || phase == .closing else {
+      return refuse("a session stands; send \"hangUp\" before \"\(name)\"")
+    }
+    let beginning: IVHBeginning
+    do throws(JSONFormProblem) { beginning = try IVHBeginning(values, id: commandID) } catch {
+      return refuse("\"\(name)\": \(error)")
+    }
+    guard phase != .ended else { return begin(beginning) }
+    if let next {
+      answer(next.id, Self.error(.request, .continue, "\"\(name)\" discarded: another replaced it", of: .command))
+    }
+    next = beginning
+    if commandID != nil { actions.append(.answerLater) }
+  }
+
+  private mutating func speak(_ text: String, isVerbatim: Bool, isForced: Bool) {
+    guard !text.isEmpty else { return refuse("an empty text would interrupt; send \"interrupt\" for that") }
+    guard text.utf8.count <= IVHTexts.mostBytes else {
+      return refuse("the text has \(text.utf8.count) bytes, and the service accepts \(IVHTexts.mostBytes)")
+    }
+    queue(
+      IVHDrive.text(text, id: IVHID.make(), isVerbatim: isVerbatim, isForced: isForced, rules.generation),
+      saying: text, isForced: isForced)
+  }
+
+  private mutating func queue(_ drive: IVHDrive, saying text: String, isForced: Bool) {
+    guard !isDraining else { return refuse("the graph drains; nothing more is accepted") }
+    guard texts.add(IVHTexts.Entry(drive: drive, text: text, command: commandID), isFirst: isForced) else {
+      return refuse("\(IVHTexts.most) texts wait already; send the next when one was spoken")
+    }
+    if commandID != nil { actions.append(.answerLater) }
+    guard isForced, phase == .thinking || phase == .speaking || phase == .draining else { return }
+    // A text interrupts a text by itself; a voice has to end first.
+    closeReply(by: .local)
+    if voice.state == .running { stopSpeaking(isForced: true) } else { listen() }
+  }
+
+  private mutating func update(_ values: JSONValue) {
+    guard let session, isRunning else { return refuse("there is no session to change") }
+    do throws(JSONFormProblem) {
+      call(.configure(session, try IVHPicture(values)), for: .update(commandID))
+      if commandID != nil { actions.append(.answerLater) }
+    } catch { refuse("\(error)") }
+  }
+
+  /// The vendor's own requests.
+  private mutating func obey(_ name: String, _ payload: JSONValue) {
+    switch name {
+    case "statSession":
+      guard let session else { return refuse("there is no session") }
+      query(name, .status(session))
+    case "listSession":
+      do throws(JSONFormProblem) {
+        query(name, .list(try IVHCall.Scope(payload, rules.generation), rules.generation))
+      } catch { refuse("\"listSession\": \(error)") }
+    case "queryConfig" where rules.generation == .stream: query(name, .queryConfig)
+    case "streamText" where rules.generation == .session: streamText(payload)
+    case "queryConfig", "streamText":
+      refuse("\"\(name)\" is not part of the \(rules.generation.rawValue) generation of the interface")
+    default:
+      refuse(
+        "\"\(name)\" is not known; known are statSession, listSession, queryConfig, streamText and newSession")
+    }
+  }
+
+  private mutating func query(_ name: String, _ request: IVHCall) {
+    call(request, for: .query(name, commandID))
+    if commandID != nil { actions.append(.answerLater) }
+  }
+
+  /// A part of a text that is being written, such as the output of a language model.
+  private mutating func streamText(_ payload: JSONValue) {
+    do throws(JSONFormProblem) {
+      let (drive, text, isFirst) = try texts.part(payload)
+      guard !isFirst, texts.isEmpty, isRunning else { return queue(drive, saying: text, isForced: false) }
+      texts.latest = text
+      send(drive)
+    } catch { refuse("\"streamText\": \(error)") }
+  }
+}

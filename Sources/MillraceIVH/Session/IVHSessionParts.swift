@@ -1,0 +1,288 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceJSON
+
+/// Ids of requests and drives.
+enum IVHID {
+  /// 32 random hexadecimal digits.
+  static func make() -> String {
+    (0..<2).map { _ in
+      let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+}
+
+/// Requests that are not answered yet, by their numbers.
+struct IVHRequests: Sendable {
+  /// What a request is for.
+  enum Purpose: Sendable, Hashable {
+    /// The life of the session, one at a time: whoever forgets one ignores its answer.
+    case create, poll, resume, start, close
+    /// A text over HTTP.
+    case text
+    /// What a program asks for, and the `id` of its command.
+    case query(String, String?)
+    case update(String?)
+
+    /// What an error of it concerns; nil: what its code says.
+    var scope: DialogError.Scope? {
+      switch self {
+      case .create, .poll, .resume, .start, .close: .connection
+      case .text: .reply
+      case .query, .update: .command
+      }
+    }
+
+    fileprivate var isLifecycle: Bool {
+      switch self {
+      case .create, .poll, .resume, .start: true
+      default: false
+      }
+    }
+  }
+
+  private var pending: [Int: Purpose] = [:]
+  private var latest = 0
+
+  mutating func add(_ purpose: Purpose) -> Int {
+    if purpose.isLifecycle { forgetLifecycle() }
+    latest += 1
+    pending[latest] = purpose
+    return latest
+  }
+
+  mutating func remove(_ number: Int) -> Purpose? { pending.removeValue(forKey: number) }
+
+  /// What is still to be answered of the session's life is of no interest any more.
+  mutating func forgetLifecycle() { pending = pending.filter { !$0.value.isLifecycle } }
+}
+
+/// Texts that wait until they may be sent.
+struct IVHTexts: Sendable {
+  /// The most texts that wait.
+  static let most = 64
+  /// The longest text, and the longest part of a text that comes in parts, in bytes.
+  static let mostBytes = 4_000, mostPartBytes = 1_000
+
+  struct Entry: Sendable {
+    var drive: IVHDrive
+    var text: String
+    /// The `id` of its command.
+    var command: String?
+  }
+
+  private var entries: [Entry] = []
+  private var sentAt: Nanoseconds?
+  private var gap: Nanoseconds = 0
+  /// The text that comes in parts: its id, and the number of the next part.
+  private var stream: (id: String, number: Int)?
+  /// The last text that was sent: the service repeats it.
+  var latest: String?
+
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// When the first may be sent; nil: none waits.
+  var dueAt: Nanoseconds? { entries.isEmpty ? nil : sentAt.map { $0 &+ gap } ?? 0 }
+
+  /// False when too many wait.
+  mutating func add(_ entry: Entry, isFirst: Bool) -> Bool {
+    guard entries.count < Self.most else { return false }
+    if isFirst { entries.insert(entry, at: 0) } else { entries.append(entry) }
+    return true
+  }
+
+  /// The text to send now, with all parts of it that wait.
+  mutating func take(at now: Nanoseconds, gap: Nanoseconds) -> [Entry] {
+    guard let first = entries.first else { return [] }
+    let rest = entries.dropFirst().prefix { $0.drive.id == first.drive.id }
+    entries.removeFirst(1 + rest.count)
+    sentAt = now
+    self.gap = gap
+    latest = rest.last?.text ?? first.text
+    return [first] + rest
+  }
+
+  /// Discards what waits.
+  /// - Returns: the `id` of each command, or nil.
+  mutating func clear() -> [String?] {
+    defer {
+      entries = []
+      stream = nil
+    }
+    return entries.map(\.command)
+  }
+
+  /// The next part of a text.
+  /// - Returns: its drive and text, and whether it is the first part.
+  mutating func part(_ payload: JSONValue) throws(JSONFormProblem) -> (IVHDrive, String, isFirst: Bool) {
+    let form = JSONForm(payload, at: "payload")
+    let text = try form.string("text")
+    let isFinal = form["final"] == nil ? false : try form.bool("final")
+    guard text.utf8.count <= Self.mostPartBytes else {
+      throw form.problem("text", "has \(text.utf8.count) bytes, and the service accepts \(Self.mostPartBytes)")
+    }
+    let (id, number) = stream ?? (IVHID.make(), 1)
+    stream = isFinal ? nil : (id, number + 1)
+    let more = (payload.members ?? []).filter { !["text", "final"].contains($0.name) }
+    return (.part(text, number: number, isFinal: isFinal, id: id, more: more), text, number == 1)
+  }
+
+  /// What interrupts the text that is spoken.
+  mutating func interruption(isForced: Bool, _ generation: IVHGeneration) -> IVHDrive {
+    guard let (id, number) = stream else {
+      return .interruption(id: IVHID.make(), isForced: isForced, generation)
+    }
+    stream = nil
+    return .streamInterruption(number: number, id: id)
+  }
+}
+
+/// The user's voice, or a bot's.
+struct IVHVoiceState: Sendable {
+  enum State: Sendable {
+    /// None was sent, or the last utterance was spoken; it is being sent; it was sent, and is still spoken.
+    case none, running, ending
+  }
+
+  var state = State.none
+  var isMuted = false
+  /// The button is down.
+  var isWanted = false
+
+  /// What remains of it for another session.
+  var atBeginning: IVHVoiceState {
+    var result = IVHVoiceState()
+    result.isMuted = isMuted
+    return result
+  }
+}
+
+/// What the figure speaks.
+struct IVHReply: Sendable {
+  /// Rounds whose end is remembered: the service repeats the states of the last three drives.
+  private static let remembered = 8
+
+  /// The present round.
+  var round: String?
+  /// `replyStarted` was posted, and no end.
+  private(set) var isOpen = false
+  /// What was recognised so far, and may still change.
+  var transcript: String?
+  /// Forced interruptions whose result is awaited, with the `id` of each command.
+  var interruptions: [String?] = []
+  private var sent: String?
+  private var ended: [String] = []
+
+  mutating func send(_ id: String) {
+    sent = id
+    isOpen = false
+  }
+
+  mutating func begin(_ round: String?) {
+    self.round = round
+    isOpen = true
+  }
+
+  mutating func close() { isOpen = false }
+
+  mutating func end(_ round: String?) {
+    guard let round, !ended.contains(round) else { return }
+    ended.append(round)
+    if ended.count > Self.remembered { ended.removeFirst() }
+  }
+
+  func isOver(_ round: String?) -> Bool { round.map(ended.contains) ?? false }
+
+  /// True when a round is of the drive that was sent last: then nothing of it was spoken.
+  func isSent(_ round: String?) -> Bool { round != nil && round == sent }
+}
+
+/// Gates, each closed by a sentence and opened with its end.
+struct IVHGates: Sendable {
+  private var closed: [DialogGate: String?] = [:]
+
+  func isOn(_ gate: DialogGate) -> Bool { closed[gate] != nil }
+
+  /// True when that is a change.
+  mutating func set(_ gate: DialogGate, _ isOn: Bool, _ round: String?) -> Bool {
+    let isChange = self.isOn(gate) != isOn
+    closed[gate] = isOn ? .some(round) : nil
+    return isChange
+  }
+
+  /// Opens the gates of a round.
+  mutating func open(_ round: String?) -> [(DialogGate, String?)] {
+    DialogGate.allCases.compactMap { gate in
+      guard let owner = closed[gate], owner == nil || round == nil || owner == round else { return nil }
+      closed[gate] = nil
+      return (gate, owner)
+    }
+  }
+
+  mutating func openAll() -> [(DialogGate, String?)] { open(nil) }
+}
+
+/// What `begin` says about the next session.
+struct IVHBeginning: Sendable {
+  /// Another user.
+  var user: String?
+  /// The `id` of the command.
+  var id: String?
+
+  /// Reads the `values` of the command.
+  init(_ values: JSONValue?, id: String?) throws(JSONFormProblem) {
+    self.id = id
+    guard let values else { return }
+    let form = JSONForm(values, at: "values")
+    for member in values.members ?? [] where member.name != "user" {
+      throw form.problem(member.name, "cannot be changed here; \"values\" may have \"user\"")
+    }
+    user = form["user"] == nil ? nil : try form.string("user")
+  }
+}
+
+extension String? {
+  /// As a member that is left out where there is none.
+  var json: JSONValue? { map { .string($0) } }
+}
+
+extension DialogError.Reaction {
+  /// True where the same request may succeed later.
+  var isRepeatable: Bool {
+    switch self {
+    case .retry, .reconnect: true
+    case .continue, .refuse, .ended: false
+    }
+  }
+}
+
+extension IVHAnswer {
+  /// The payload for a program: play addresses are credentials.
+  var withoutAddresses: JSONValue { Self.withoutAddresses(payload) }
+
+  private static func withoutAddresses(_ value: JSONValue) -> JSONValue {
+    if let array = value.array { return .array(array.map(withoutAddresses)) }
+    guard let members = value.members else { return value }
+    return .object(
+      members.filter { $0.name != "PlayStreamAddr" }
+        .map { JSONValue.Member($0.name, withoutAddresses($0.value)) })
+  }
+}
+
+extension IVHCall.Scope {
+  /// Reads the payload of `listSession`: `project` or `asset`, or neither.
+  init(_ payload: JSONValue, _ generation: IVHGeneration) throws(JSONFormProblem) {
+    let form = JSONForm(payload, at: "payload")
+    if form["project"] != nil {
+      self = .project(try form.string("project"))
+    } else if form["asset"] != nil {
+      self = .asset(try form.string("asset"))
+    } else {
+      self = .account
+    }
+    guard generation == .session || self == .account else {
+      throw JSONFormProblem("payload", "must be empty: the stream generation lists the account's sessions")
+    }
+  }
+}

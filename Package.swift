@@ -46,6 +46,8 @@ let package = Package(
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
+    .library(name: "MillraceIVH", targets: ["MillraceIVH"]),
+    .library(name: "MillraceIVHDouble", targets: ["MillraceIVHDouble"]),
     .library(name: "MillraceDoubles", targets: ["MillraceDoubles"]),
     .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
     .library(name: "MillraceServer", targets: ["MillraceServer"]),
@@ -201,6 +203,20 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    .target(
+      name: "MillraceIVH",
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceService",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceIVHDouble",
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceGraph",
+        "MillraceService", "MillraceConformance", "MillraceDoubles",
+      ],
+      swiftSettings: strict),
+
     // Life in a server: services, log, metrics, traces, through the packages that servers in Swift share.
     .target(
       name: "MillraceServer",
@@ -218,7 +234,7 @@ let package = Package(
       name: "Millrace",
       dependencies: [
         "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", devices, "MillraceCodecs", video,
-        "MillraceFlow", "MillraceDialog", "MillraceWebSocket", "MillraceBailian",
+        "MillraceFlow", "MillraceDialog", "MillraceWebSocket", "MillraceBailian", "MillraceIVH",
       ],
       swiftSettings: strict),
     .target(
@@ -237,7 +253,7 @@ let package = Package(
       name: "MillraceRunner",
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
-        "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble",
+        "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble",
         "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto", "MillraceJSON", "MillraceDialog",
         "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -384,6 +400,14 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceIVHTests",
+      dependencies: [
+        "MillraceIVH", "MillraceIVHDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
+        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
+        "MillraceCore",
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceDoublesTests",
       dependencies: [
         "MillraceDoubles", "MillraceConformance", "MillraceGraph", "MillraceJSON", "MillraceDialog",
@@ -468,7 +492,7 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
-    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceDoublesTests", "MillraceConformanceTests",
+    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceIVHTests", "MillraceDoublesTests", "MillraceConformanceTests",
     "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],

@@ -4,6 +4,7 @@ internal import MillraceCodecs
 public import MillraceCore
 internal import MillraceDialog
 internal import MillraceFlow
+internal import MillraceIVH
 internal import MillraceWebSocket
 
 #if Devices
@@ -35,6 +36,7 @@ extension Catalogue {
     catalogue.add(contentsOf: .dialog)
     catalogue.add(contentsOf: .webSocket)
     catalogue.add(contentsOf: .bailian)
+    catalogue.add(contentsOf: .ivh)
     return catalogue
   }()
 }

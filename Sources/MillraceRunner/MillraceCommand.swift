@@ -5,6 +5,7 @@ internal import MillraceBailianDouble
 public import MillraceConformance
 public import MillraceCore
 public import MillraceDoubles
+internal import MillraceIVHDouble
 internal import MillraceWebSocketDouble
 internal import Synchronization
 
@@ -148,7 +149,9 @@ struct RunnerContext: Sendable {
   /// For nodes of services that are not in `services`.
   var otherDoubles: [any ServiceDouble.Type] = []
 
-  static let standardServices: [any ServiceProgram.Type] = [BailianProgram.self, WebSocketProgram.self]
+  static let standardServices: [any ServiceProgram.Type] = [
+    BailianProgram.self, IVHProgram.self, WebSocketProgram.self,
+  ]
 
   /// Global because ArgumentParser creates the commands and passes nothing to them.
   static let current = Mutex(RunnerContext())

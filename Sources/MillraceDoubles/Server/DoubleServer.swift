@@ -127,6 +127,30 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
     } catch { throw .listening(error) }
   }
 
+  /// Starts a server of requests and WebSockets on this machine. Connections are counted by the double, with `countConnection`: what one is
+  /// depends on the service.
+  /// - Parameters:
+  ///   - options: how the double was started.
+  ///   - decide: called on the network thread for each request.
+  /// - Throws: why it cannot listen.
+  public func listenForRequests(
+    _ options: DoubleOptions, decide: @escaping @Sendable (HTTPServer.Request) -> HTTPServer.Decision
+  ) async throws(DoubleProblem) {
+    var limits = HTTPServer.Limits()
+    // As for WebSockets; and every client of a load test keeps a connection for its requests.
+    limits.patience = 60_000
+    limits.connections = 4_096
+    limits.body = 1 << 20
+    limits.webSocket.message = 1 << 20
+    limits.webSocket.ping = 0
+    do throws(NetError) {
+      let server = try await HTTPServer.listen(
+        port: options.port, identity: options.identity, on: .shared, limits: limits, admission: .loadTest,
+        refused: { [self] in log($0) }, decide: decide)
+      listens(on: server.port, isSecure: options.identity != nil) { Task { await server.stop() } }
+    } catch { throw .listening(error) }
+  }
+
   /// Records that the double listens, for a service on any other wire: it counts connections with `countConnection`.
   /// - Parameters:
   ///   - port: the port.

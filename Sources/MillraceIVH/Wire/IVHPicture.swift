@@ -5,7 +5,7 @@ public struct IVHPicture: Sendable, Hashable {
   /// The members of the payload.
   let members: [JSONValue.Member]
 
-  /// The members of `SpaceParam` with their ranges; those that are required have no default.
+  /// The required members of `SpaceParam` with their ranges. The vendor advises a zoom from 0.25 to 2, and sets no limit.
   private static let ranges: [(name: String, range: ClosedRange<Double>)] = [
     ("ImagePosition", -0.5...0.5), ("ImagePositionVertical", -0.5...0.25), ("ImageZoom", 0.01...100),
   ]
@@ -25,7 +25,7 @@ public struct IVHPicture: Sendable, Hashable {
       guard range.contains(value) else {
         throw form.problem(name, "must be from \(range.lowerBound) to \(range.upperBound)")
       }
-      space.append(JSONValue.Member(name, .double(value)))
+      space.append(JSONValue.Member(name, form[name] ?? .double(value)))
     }
     let image = try form["ImageParam"].map { _ throws(JSONFormProblem) in try form.object("ImageParam").json }
     let known = Set(Self.ranges.map(\.name) + ["BackgroundUrl", "ImageParam"])

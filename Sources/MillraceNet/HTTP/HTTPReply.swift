@@ -36,6 +36,12 @@ public final class HTTPReply: Sendable {
     onLoop { $0.answer(response) }
   }
 
+  /// Closes the connection without an answer: for a double of a service that fails. After another answer this does nothing.
+  public func drop() {
+    guard !isGiven.exchange(true, ordering: .relaxed) else { return }
+    onLoop { $0.drop() }
+  }
+
   /// Stops reading a streamed body: the client has to wait. What was read already may still arrive, unless this is called from within an
   /// event.
   public func pause() { onLoop { $0.setPaused(true) } }

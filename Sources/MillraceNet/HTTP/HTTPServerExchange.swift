@@ -134,6 +134,8 @@ final class HTTPServerExchange {
 
   func answer(_ response: HTTPServer.Response) { connection?.answer(response, in: self) }
 
+  func drop() { connection?.close() }
+
   func begin(_ writer: HTTPResponseWriter) {
     isAnswered = true
     self.writer = writer

@@ -1,0 +1,58 @@
+public import MillraceConformance
+internal import MillraceDialog
+internal import MillraceDoubles
+public import MillraceJSON
+
+/// The IVH double for the conformance suite: `ivh.avatar` in the session generation, driven by texts.
+public final class IVHConformance: ServiceDouble {
+  public static let traits: ServiceTraits = {
+    var traits = ServiceTraits(nodeType: "ivh.avatar", vendor: "ivh", key: "token-nobody-may-see")
+    let turn: Set<ServiceFault.Place> = [.thinking, .responding, .midway, .answered]
+    let (anywhere, listening) = (turn.union([.connecting, .listening]), turn.union([.listening]))
+    traits.faults = [
+      .hold: anywhere, .stall: listening, .drop: listening, .malformed: listening, .unknown: listening,
+      .oversized: turn, .error: turn, .fail: turn, .repeated: turn, .kick: listening, .expire: listening,
+    ]
+    traits.audio = nil
+    traits.replies = nil
+    traits.detectsSpeech = false
+    traits.streamsReplies = true
+    traits.kickReasons = [.replaced]
+    traits.sendsMedia = true
+    traits.answers = .whenListening
+    return traits
+  }()
+
+  private let double: IVHDouble
+  private let script: ServiceScript
+  private let mute: SilentPort?
+
+  public static func start(_ script: ServiceScript) async throws -> IVHConformance {
+    var scenario = IVHScenario(script)
+    if scenario.keys.isEmpty { scenario.keys = [traits.key] }
+    let mute = script.isSilent ? try SilentPort() : nil
+    return IVHConformance(try await IVHDouble.listen(scenario), script, mute)
+  }
+
+  private init(_ double: IVHDouble, _ script: ServiceScript, _ mute: SilentPort?) {
+    self.double = double
+    self.script = script
+    self.mute = mute
+  }
+
+  public var parameters: [JSONValue.Member] {
+    [
+      JSONValue.Member("url", .string(IVHDouble.address(mute?.port ?? double.port))),
+      JSONValue.Member("key", .string(IVHSignature.appKey)), JSONValue.Member("token", .string(Self.traits.key)),
+      JSONValue.Member("user", "conformance"), JSONValue.Member("project", "p1"),
+      JSONValue.Member("start", "now"), JSONValue.Member("poll", 50),
+      JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
+      // Short where the case is about it, and otherwise longer than the busiest machine takes.
+      JSONValue.Member("open", script.isSilent ? 300 : 60_000),
+    ]
+  }
+
+  public var seen: ServiceReport { ServiceReport(double.seen) }
+  public func forget() { double.forget() }
+  public func stop() { double.stop() }
+}

@@ -1,0 +1,464 @@
+internal import MillraceConformance
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceDoubles
+internal import MillraceJSON
+internal import MillraceNet
+
+/// A session of the double: a figure that is prepared, started and driven. On the network thread.
+final class IVHFigure: @unchecked Sendable {
+  enum State { case preparing, active, closed }
+  /// What drives it now.
+  enum Drive { case none, text, voice }
+
+  /// An error of the service, by code.
+  struct Refusal {
+    var code: Int
+    var text: String
+  }
+
+  let id: String
+  let user: String
+  let driver: Int
+  let isSession: Bool
+  private(set) var state = State.preparing
+  private let double: IVHDouble.Server
+  private let clock = Clock(.realtime)
+
+  private var isStarted = false
+  private var isReplaced = false
+  private var channel: WebSocket?
+  private var isStalled = false
+
+  // What is spoken.
+  /// Number of the current drive; scheduled steps of an older one are skipped.
+  private var step = 0
+  private var drive = Drive.none
+  private var isSpeaking = false
+  private var turn = IVHScenario.Turn()
+  private var round = ""
+  private var speeches = 0
+  private var reply = 0
+  private var textAt: Nanoseconds?
+
+  // The voice.
+  private var timing: VoicePace
+  private var ear = DoubleEar(.pcm, rate: 16_000)
+  private var sequence = 0
+  private var isVoiceEnding = false
+
+  init(_ double: IVHDouble.Server, id: String, user: String, driver: Int, isSession: Bool) {
+    self.double = double
+    self.id = id
+    self.user = user
+    self.driver = driver
+    self.isSession = isSession
+    timing = VoicePace(isSession: isSession)
+  }
+
+  // MARK: Life
+
+  func prepare() {
+    double.later(double.scenario.preparing) { [self] in
+      if state == .preparing { state = .active }
+    }
+    if double.scenario.preparing == 0 { state = .active }
+    guard !isSession else { return }
+    // Without a start the opening line comes by itself.
+    double.later(10_000) { [self] in if state == .active && !isStarted { begin() } }
+  }
+
+  func status() -> IVHReply {
+    let number = state == .active ? 1 : state == .preparing ? 3 : 2
+    var members = [
+      JSONValue.Member("SessionId", .string(id)), JSONValue.Member("SessionStatus", .integer(number)),
+    ]
+    if state == .active {
+      let address = "\(double.scenario.stream)/\(id)"
+      double.noteStream(address)
+      members.append(JSONValue.Member("PlayStreamAddr", .string(address)))
+    }
+    if isSession {
+      members.append(JSONValue.Member("IsSessionStarted", .bool(isStarted)))
+      members.append(JSONValue.Member("ErrorCode", 0))
+      if isReplaced { members.append(JSONValue.Member("CloseType", 5)) }
+    } else {
+      members.append(JSONValue.Member("SpeakStatus", isSpeaking ? "speak_start" : "speak_over"))
+    }
+    return IVHReply(.object(members))
+  }
+
+  func start() -> IVHReply {
+    guard state == .active else { return .refusal(isSession ? 110_014 : 110_006, "not active") }
+    guard !isStarted else {
+      double.violate("secondStart", "startsession came again")
+      return .refusal(110_005, "started already")
+    }
+    if let fault = double.firstFault(at: .connecting), misbehave(fault) { return .refusal(100_000, "stalled") }
+    begin()
+    return IVHReply()
+  }
+
+  private func begin() {
+    isStarted = true
+    let opening = double.scenario.opening
+    guard !opening.isEmpty else { return }
+    // The channel of the session generation is opened after the start.
+    double.later(isSession ? 100 : 0) { [self] in
+      guard state == .active, drive == .none else { return }
+      var turn = IVHScenario.Turn()
+      turn.says = opening
+      speak(turn, id: "opening")
+    }
+  }
+
+  /// The same user has begun another session.
+  func replace() {
+    isReplaced = true
+    send(["Header": ["Code": 110_022, "Message": "the same user has begun another session"], "Payload": .object([] as [JSONValue.Member])])
+    double.noteReported(.kicked(.replaced, text: "the same user has begun another session"))
+    close()
+  }
+
+  func close() {
+    state = .closed
+    step += 1
+    channel?.close(code: 1000)
+    channel = nil
+  }
+
+  // MARK: The channel
+
+  /// Why a channel cannot be opened now.
+  var refusalOfChannel: (status: Int, text: String)? {
+    guard state == .active else { return (403, "the session is not active") }
+    guard !isSession || isStarted else { return (403, "the session was not started") }
+    if channel != nil {
+      double.violate("secondChannel", "a session has one channel")
+      return (409, "the session has a channel")
+    }
+    return nil
+  }
+
+  func open(_ socket: WebSocket) {
+    channel = socket
+    isStalled = false
+  }
+
+  func handle(_ event: WebSocketEvent, of socket: WebSocket) {
+    guard socket === channel else { return }
+    switch event {
+    case .opened: if let fault = double.firstFault(at: .listening) { _ = misbehave(fault) }
+    case .text(let bytes): if !isStalled { take(bytes) }
+    case .binary: double.violate("binary", "all messages of the channel are text")
+    case .drained: break
+    case .closed:
+      channel = nil
+      if state == .active { double.note("# the channel was closed") }
+    }
+  }
+
+  private func take(_ bytes: [UInt8]) {
+    let json: JSONValue
+    do throws(JSONProblem) { json = try JSONValue(parsing: bytes) } catch {
+      double.violate("noJSON", "\(error)")
+      return
+    }
+    guard json["Header"]?.members != nil, let payload = json["Payload"] else {
+      return double.violate("noEnvelope", "a frame lacks Header or Payload")
+    }
+    if payload["SessionId"]?.string != id { double.violate("wrongSession", "a frame names another session") }
+    if let refusal = take(payload) {
+      send(["Header": ["Code": .integer(refusal.code), "Message": .string(refusal.text)], "Payload": .object(["SessionId": .string(id), "ReqId": payload["ReqId"]])])
+    }
+  }
+
+  // MARK: Drives
+
+  /// Takes a command of the channel, or of a request. Returns why it is refused, or nil.
+  func take(_ payload: JSONValue) -> Refusal? {
+    let command = payload["Command"]?.string ?? ""
+    let data = payload["Data"] ?? .null
+    let request = payload["ReqId"]?.string ?? ""
+    if isSession && request.utf8.count != 32 { double.violate("noRequestID", "\(command) has no ReqId") }
+    guard !isSession || isStarted else { return Refusal(code: 110_016, text: "not started") }
+    switch command {
+    case "SEND_HEARTBEAT":
+      if data["Text"]?.string != "PING" { double.violate("wrongHeartbeat", "its Text is PING") }
+      double.note("> PING")
+    case "SEND_TEXT": return takeText(data, request)
+    case "SEND_STREAMTEXT" where isSession: return takePart(data, request)
+    case "SEND_AUDIO": return takeAudio(data, request)
+    default:
+      double.violate("wrongCommand", "\"\(command)\"")
+      return Refusal(code: 100_002, text: "Command")
+    }
+    return nil
+  }
+
+  private func takeText(_ data: JSONValue, _ request: String) -> Refusal? {
+    let text = data["Text"]?.string ?? ""
+    let isForced = data["Interrupt"]?.bool ?? false
+    double.note(text.isEmpty ? "> interrupt" : "> text")
+    guard text.utf8.count <= 4_000 else { return Refusal(code: 110_001, text: "the text is too long") }
+    guard !text.isEmpty else { return interrupt(isForced: isForced) }
+    if isSession {
+      let now = clock.now
+      if let textAt, now - textAt < .milliseconds(1_000) { double.violate("textsTooClose", "less than 1 s between texts") }
+      textAt = now
+    }
+    guard drive != .voice else {
+      double.violate("textDuringVoice", "a text while a voice drives the figure")
+      return Refusal(code: 110_015, text: "a voice drives the figure")
+    }
+    if isSpeaking && turn.isUninterruptible && !isForced {
+      push(["Type": 7, "Text": .string(text)])
+      return nil
+    }
+    if drive == .text { end(.interrupted) }
+    answer(text, request)
+    return nil
+  }
+
+  private func takePart(_ data: JSONValue, _ request: String) -> Refusal? {
+    let number = data["Seq"]?.integer ?? 0
+    let text = data["Text"]?.string ?? ""
+    guard text.utf8.count <= 1_000 else { return Refusal(code: 110_001, text: "the part is too long") }
+    if text.isEmpty && data["Interrupt"]?.bool == true { return interrupt(isForced: true) }
+    double.note("> part \(number)")
+    if number == 1 {
+      if drive == .text { end(.interrupted) }
+      sequence = 0
+    }
+    sequence += 1
+    if number != sequence { double.violate("wrongSequence", "part \(number) instead of \(sequence)") }
+    if number == 1 { answer(text, request) }
+    return nil
+  }
+
+  private func interrupt(isForced: Bool) -> Refusal? {
+    guard isSession || isForced || !turn.isUninterruptible || !isSpeaking else {
+      return nil
+    }
+    if !isSession && isForced { push(["Type": 1, "Text": "", "InterruptResult": 1]) }
+    guard drive == .text else { return nil }
+    double.observer.interrupted?()
+    end(.interrupted)
+    return nil
+  }
+
+  private func takeAudio(_ data: JSONValue, _ request: String) -> Refusal? {
+    guard let audio = Base64.decode(data["Audio"]?.string ?? "") else {
+      double.violate("noBase64", "Audio is not Base64")
+      return Refusal(code: 100_002, text: "Audio")
+    }
+    let isLast = data["IsFinal"]?.bool ?? false
+    guard drive != .text || driver == 1 else {
+      double.violate("voiceDuringText", "a voice while a text is spoken")
+      return Refusal(code: 110_015, text: "a text is spoken")
+    }
+    if isSession {
+      sequence = drive == .voice ? sequence + 1 : 1
+      if data["Seq"]?.integer != sequence { double.violate("wrongSequence", "Seq is not \(sequence)") }
+      if isLast && !audio.isEmpty { double.violate("fullLast", "the last packet is empty") }
+    }
+    if !audio.isEmpty {
+      double.noteReceived(audio)
+      double.note(ear.hear(audio))
+      if let problem = timing.take(audio.count, isLast: isLast, at: clock.now) {
+        double.violate(problem.name, problem.text)
+        if problem.isFatal { return Refusal(code: 110_001, text: problem.text) }
+      }
+      if let delay = timing.delay { double.note(delay: delay) }
+    }
+    guard driver != 1 else { return nil }
+    if drive == .none && !audio.isEmpty { beginVoice(request) }
+    if isLast { endVoice(isCut: data["Interrupt"]?.bool == true) }
+    return nil
+  }
+
+  private func beginVoice(_ request: String) {
+    drive = .voice
+    isVoiceEnding = false
+    step += 1
+    reply = double.nextReply()
+    turn = double.nextTurn()
+    round = nextRound(request)
+    let plan = step
+    if misbehave(at: .thinking) { return }
+    double.later(turn.thinks) { [self] in
+      guard plan == step, drive == .voice else { return }
+      begun()
+    }
+  }
+
+  private func endVoice(isCut: Bool) {
+    timing.begin()
+    guard drive == .voice else { return }
+    if isCut { return end(.interrupted) }
+    isVoiceEnding = true
+    let plan = step
+    double.later(turn.thinks + 50) { [self] in
+      guard plan == step, drive == .voice else { return }
+      if !isSpeaking { begun() }
+      end(.client)
+    }
+  }
+
+  // MARK: Speaking
+
+  private enum End: Int { case client = 1, timeout, interrupted }
+
+  private func nextRound(_ request: String) -> String {
+    speeches += 1
+    return isSession ? request : String(speeches)
+  }
+
+  private func answer(_ text: String, _ request: String) {
+    var next = double.nextTurn()
+    if !double.scenario.isNumbered && double.scenario.turns.count == 1 && next.says == IVHScenario.Turn().says {
+      next.says = text
+    }
+    if !isSession { push(["Type": 1, "Text": .string(text)]) }
+    speak(next, id: request)
+  }
+
+  private func speak(_ next: IVHScenario.Turn, id request: String) {
+    turn = next
+    drive = .text
+    step += 1
+    reply = double.nextReply()
+    round = nextRound(request)
+    let plan = step
+    if isSession { state("WaitingTextStart") }
+    if misbehave(at: .thinking) { return }
+    double.later(turn.thinks) { [self] in
+      guard plan == step else { return }
+      begun()
+      if misbehave(at: .responding) { return }
+      let words = turn.says.split(separator: " ").count
+      let whole = Int(Double(words * 300) / double.scenario.speed)
+      double.later(whole / 2) { [self] in
+        guard plan == step, !misbehave(at: .midway) else { return }
+        double.later(whole - whole / 2) { [self] in
+          guard plan == step, !misbehave(at: .answered) else { return }
+          end(.client)
+        }
+      }
+    }
+  }
+
+  private func begun() {
+    isSpeaking = true
+    if drive == .text { saySpeech() }
+    if isSession { state(drive == .voice ? "AudioStart" : "TextStart") } else { state("speak_start") }
+    double.note("< start")
+  }
+
+  private func saySpeech() {
+    var members: [JSONValue.Member] = [
+      JSONValue.Member("Type", 2), JSONValue.Member("Text", .string(turn.says)),
+      JSONValue.Member("TextPro", .string(turn.marks.isEmpty ? turn.says : turn.marks)),
+      JSONValue.Member("TextDisplay", .string(turn.display.isEmpty ? turn.says : turn.display)),
+      JSONValue.Member("Uninterrupt", .bool(turn.isUninterruptible)),
+      JSONValue.Member("Muted", .bool(turn.isMuted)), JSONValue.Member("ChatStatus", turn.isScriptOver ? 4 : 1),
+    ]
+    if let kind = turn.interaction?["type"]?.string {
+      let content = turn.interaction?["content"] ?? .null
+      members.append(JSONValue.Member("InteractionType", .string(kind)))
+      members.append(JSONValue.Member("InteractionContent", .string(content.string ?? content.text)))
+    }
+    push(.object(members + roundMember))
+    noteGates(isOn: true)
+  }
+
+  private func noteGates(isOn: Bool) {
+    if turn.isUninterruptible { double.noteReported(.gate(.uninterruptible, isOn: isOn, round: round)) }
+    if turn.isMuted { double.noteReported(.gate(.muted, isOn: isOn, round: round)) }
+  }
+
+  private func end(_ kind: End) {
+    let wasVoice = drive == .voice
+    drive = .none
+    step += 1
+    guard isSpeaking || isSession else { return }
+    let wasSpeaking = isSpeaking
+    isSpeaking = false
+    if isSession {
+      let members = [
+        JSONValue.Member("Type", 3), JSONValue.Member("SpeakStatus", wasVoice ? "AudioOver" : "TextOver"),
+        JSONValue.Member("FinalType", .integer(kind.rawValue)),
+      ]
+      push(.object(members + roundMember))
+    } else {
+      state("speak_over")
+    }
+    if wasSpeaking { noteGates(isOn: false) }
+    if kind == .client { double.change { $0.turns += 1 } }
+    double.note("< over")
+  }
+
+  // MARK: Sending
+
+  private var roundMember: [JSONValue.Member] {
+    [isSession ? JSONValue.Member("ReqId", .string(round)) : JSONValue.Member("SpeechId", .integer(Int(round) ?? 0))]
+  }
+
+  private func state(_ word: String) {
+    push(.object([JSONValue.Member("Type", 3), JSONValue.Member("SpeakStatus", .string(word))] + roundMember))
+  }
+
+  private func push(_ payload: JSONValue) {
+    let members = [JSONValue.Member("SessionId", .string(id))] + (payload.members ?? [])
+    let times = turn.fault?.kind == .repeated && drive != .none ? 2 : 1
+    for _ in 0..<times {
+      send(["Header": ["Code": 0, "Message": ""], "Payload": .object(members)])
+    }
+  }
+
+  private func send(_ message: JSONValue) {
+    guard !isStalled, let channel else { return }
+    _ = channel.send(text: message.text)
+  }
+
+  // MARK: Faults
+
+  private func misbehave(at place: ServiceFault.Place) -> Bool {
+    guard let fault = turn.fault, fault.place == place else { return false }
+    return misbehave(fault)
+  }
+
+  /// Performs a fault. True when what was going on does not continue.
+  private func misbehave(_ fault: ServiceFault) -> Bool {
+    switch fault.kind {
+    case .hold: return true
+    case .stall:
+      isStalled = true
+      channel?.pause()
+    case .drop: channel?.cancel()
+    case .kick:
+      if fault.reason == .replaced { replace() } else { close() }
+    case .expire:
+      double.expireKeys()
+      channel?.cancel()
+    case .error:
+      push(["Type": isSession ? 9 : 5, "ErrorCode": .integer(fault.code ?? -111_005), "ErrorMsg": "as the scenario requires"])
+      if drive != .none { end(.interrupted) }
+    case .fail:
+      send(["Header": ["Code": .integer(fault.code ?? -111_002), "Message": "as the scenario requires"]])
+      channel?.close(code: 1011)
+    case .oversized:
+      _ = channel?.send(text: #"{"Header":{},"Payload":{"Type":2,"Text":""# + String(repeating: "a", count: 2 << 20) + #""}}"#)
+    case .malformed:
+      _ = channel?.send(text: #"{"Header":{},"Payload":{"Type":2,"Text":""# + ServiceFault.userText)
+      return false
+    case .unknown:
+      let payload: JSONValue = ["SessionId": .string(id), "Type": 77, "Why": .string(ServiceFault.userText)]
+      send(["Header": ["Code": 0], "Payload": payload])
+      double.noteUnknown(payload)
+      return false
+    case .repeated, .outOfOrder: return false
+    }
+    return true
+  }
+}

@@ -1,0 +1,104 @@
+internal import MillraceConformance
+public import MillraceDoubles
+public import MillraceGraph
+public import MillraceJSON
+
+/// What the double plays: a sequence of turns, and its faults. Read from JSON; `Documentation/ivh.md` lists every member.
+public typealias IVHScenario = DoubleScenario<IVHMembers, IVHTurnMembers>
+
+/// What a scenario of IVH has besides the members of every scenario.
+public struct IVHMembers: ScenarioMembers {
+  public static let names = ["preparing", "quota", "opening", "stream", "clock", "failing"]
+
+  /// Milliseconds in which a session is prepared.
+  public var preparing = 0
+  /// The most sessions at once; further ones are refused.
+  public var quota = 1_000
+  /// The opening line, spoken when the session starts; empty: none.
+  public var opening = ""
+  /// Where the picture is, without the session's id: `rtmp://127.0.0.1:1935/live`.
+  public var stream = "rtmp://127.0.0.1:1935/live"
+  /// Seconds by which the double's clock is ahead.
+  public var clock = 0
+  /// Requests that fail, each once, in this order.
+  public var failing: [Failure] = []
+
+  /// A request over HTTP that fails.
+  public struct Failure: Sendable, Hashable {
+    /// The operation, such as `statsession`.
+    public var operation = ""
+    /// The code in the answer; 0: none.
+    public var code = 0
+    /// The status of the response.
+    public var status = 200
+    /// Milliseconds before it is answered.
+    public var delay = 0
+    /// The connection is closed without an answer.
+    public var drops = false
+  }
+
+  /// Every member at its default.
+  public init() {}
+
+  public mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    switch member.key {
+    case "preparing": preparing = try reader.integer(member, 0...600_000)
+    case "quota": quota = try reader.integer(member, 0...100_000)
+    case "opening": opening = try reader.text(member)
+    case "stream": stream = try reader.text(member)
+    case "clock": clock = try reader.integer(member, -86_400...86_400)
+    case "failing":
+      failing = []
+      for node in try reader.list(member) { failing.append(try Failure(node, reader)) }
+    default: return false
+    }
+    return true
+  }
+}
+
+extension IVHMembers.Failure {
+  fileprivate init(_ node: JSONNode, _ reader: ScenarioReader) throws(ScenarioProblem) {
+    for member in try reader.members(node, of: "a failure") {
+      switch member.key {
+      case "operation": operation = try reader.text(member)
+      case "code": code = try reader.integer(member, -1_000_000...1_000_000)
+      case "status": status = try reader.integer(member, 200...599)
+      case "delay": delay = try reader.integer(member, 0...600_000)
+      case "drops": drops = try reader.bool(member)
+      default:
+        throw reader.unknown(member, of: "a failure", ["operation", "code", "status", "delay", "drops"])
+      }
+    }
+    if operation.isEmpty { throw reader.problem(node, "a failure needs an \"operation\"") }
+  }
+}
+
+/// What a turn of IVH has besides the members of every turn.
+public struct IVHTurnMembers: ScenarioMembers {
+  public static let names = ["muted", "uninterruptible", "interaction", "scriptOver", "display", "marks"]
+
+  /// The sentence closes the microphone; the sentence is not to be interrupted.
+  public var isMuted = false, isUninterruptible = false
+  /// `InteractionType` and `InteractionContent`.
+  public var interaction: JSONValue?
+  /// `ChatStatus` 4.
+  public var isScriptOver = false
+  /// `TextDisplay` and `TextPro`; empty: as the text.
+  public var display = "", marks = ""
+
+  /// Every member at its default.
+  public init() {}
+
+  public mutating func read(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Bool {
+    switch member.key {
+    case "muted": isMuted = try reader.bool(member)
+    case "uninterruptible": isUninterruptible = try reader.bool(member)
+    case "interaction": interaction = try reader.value(member.value)
+    case "scriptOver": isScriptOver = try reader.bool(member)
+    case "display": display = try reader.text(member)
+    case "marks": marks = try reader.text(member)
+    default: return false
+    }
+    return true
+  }
+}

@@ -147,7 +147,7 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
       let server = try await HTTPServer.listen(
         port: options.port, identity: options.identity, on: .shared, limits: limits, admission: .loadTest,
         refused: { [self] in log($0) }, decide: decide)
-      listens(on: server.port, isSecure: options.identity != nil) { Task { await server.stop() } }
+      listens(on: server.port, isSecure: options.identity != nil) { server.stopListening() }
     } catch { throw .listening(error) }
   }
 

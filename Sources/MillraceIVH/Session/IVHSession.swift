@@ -57,6 +57,8 @@ public struct IVHSession: ServiceSession {
   private var reply = IVHReply()
   private var gates = IVHGates()
   private var policy: ReconnectPolicy
+  /// There is a wire, over which requests can be sent.
+  private var isConnected = false
   private var isStarted = false
   private var hasPicture = false
   private var isChannelOpen = false
@@ -132,11 +134,14 @@ public struct IVHSession: ServiceSession {
     switch input {
     case .tick, .audio, .audible, .delivered: break
     case .start: if phase == .idle { start() }
-    case .opened: if phase == .connecting { create() }
+    case .opened: if phase == .connecting { resume() }
     case .message(let message): take(message)
     case .invalidMessage(let text):
       if isRunning { post(.network, .continue, "invalid message: \(text)") }
-    case .lost(let error): if phase != .idle { lose(error) }
+    case .lost(let error):
+      isConnected = false
+      isChannelOpen = false
+      lose(error)
     case .command(let command, let id):
       commandID = id
       take(command)
@@ -195,13 +200,16 @@ public struct IVHSession: ServiceSession {
 
   private mutating func start() {
     post(.state(.connecting))
+    connect()
+  }
+
+  private mutating func connect() {
     enter(.connecting)
+    isConnected = true
     actions.append(.connect)
   }
 
   private mutating func create() {
-    session = nil
-    isStarted = false
     hasPicture = false
     var creation = rules.creation
     creation.user = user
@@ -211,10 +219,13 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func created(_ answer: IVHAnswer) {
-    guard let id = answer.session else {
-      return lose(Self.error(.network, .reconnect, "the answer to a new session has no \"SessionId\""))
+    session = answer.session
+    guard let session else {
+      let problem = Self.error(.network, .reconnect, "the answer to a new session has no \"SessionId\"")
+      return phase == .closing ? finish(problem) : lose(problem)
     }
-    session = id
+    // One that nobody wants any more is closed at once.
+    guard phase != .closing else { return call(.close(session), for: .close) }
     prepared(answer)
   }
 
@@ -292,13 +303,13 @@ public struct IVHSession: ServiceSession {
       guard isChannelOpen || phase == .opening else { return }
       isChannelOpen = false
       if phase != .closing { lose(error) }
-    case .push(let push): if phase != .closing { take(push) }
+    case .push(let push): if isChannelOpen { take(push) }
     }
   }
 
   private mutating func answered(_ purpose: IVHRequests.Purpose, _ answer: IVHAnswer) {
     switch purpose {
-    case .create: if phase == .creating { created(answer) }
+    case .create: created(answer)
     case .poll: if phase == .preparing { prepared(answer) }
     case .resume: if phase == .resuming { resumed(answer) }
     case .start:
@@ -319,6 +330,7 @@ public struct IVHSession: ServiceSession {
     _ purpose: IVHRequests.Purpose, _ error: DialogError, _ fault: IVHFault?
   ) {
     switch purpose {
+    case .create where phase == .closing: finish(nil)
     case .create where phase == .creating, .start where phase == .starting, .resume where phase == .resuming:
       if fault?.hasNoSession == true { leaveSession() }
       lose(error, isReplaced: fault?.isReplaced == true)
@@ -456,8 +468,12 @@ public struct IVHSession: ServiceSession {
     closeReply(by: .local)
     forgetDrives()
     closeChannel()
+    if phase == .creating && error == nil {
+      // Its answer says which session is to be closed.
+      return enter(.closing, limit: rules.close)
+    }
     requests.forgetLifecycle()
-    guard let session else { return finish(error) }
+    guard let session, isConnected else { return finish(error) }
     call(.close(session), for: .close)
     // A failure does not wait for the answer: it is known already.
     if error != nil { return finish(error) }
@@ -466,9 +482,9 @@ public struct IVHSession: ServiceSession {
 
   private mutating func finish(_ error: DialogError?) {
     discardTexts("the session has ended")
-    endStream()
-    session = nil
-    isStarted = false
+    leaveSession()
+    requests.forgetLifecycle()
+    isConnected = false
     phaseEnd = nil
     beatAt = nil
     if phase != .ended { post(.state(.closed)) }
@@ -537,7 +553,7 @@ public struct IVHSession: ServiceSession {
       // The end was lost, or playback did not report it: the figure must not wait for ever.
       closeReply(by: .local)
       listen()
-    case .waiting: session == nil && phase == .waiting ? create() : resume()
+    case .waiting: if isConnected { resume() } else { connect() }
     case .closing: finish(nil)
     default: break
     }
@@ -570,8 +586,7 @@ public struct IVHSession: ServiceSession {
       post(.extra(name: "reasoning", payload: .object(["text": .string(text), "round": push.round.json])))
     case .discarded(let text):
       post(.extra(name: "discarded", payload: .object(["text": .string(text), "round": push.round.json])))
-      // What was spoken goes on.
-      if phase == .thinking && reply.isOpen { enter(.speaking, limit: rules.playback) }
+      if phase == .thinking { listen() }
     case .failed(let fault, let isDrive): failed(fault, isDrive: isDrive, push.round)
     case .unknown: post(.unknown(push.raw))
     }
@@ -645,12 +660,15 @@ public struct IVHSession: ServiceSession {
     post(.state(.responding))
     reply.begin(round)
     post(.replyStarted(round: round))
-    enter(.speaking, limit: rules.playback)
+    // A voice may last for hours.
+    enter(.speaking, limit: voice.state == .running ? nil : rules.playback)
   }
 
   private mutating func over(_ end: IVHPush.End, _ round: String?) {
     for (gate, old) in gates.open(round) { post(.gate(gate, isOn: false, round: old)) }
     reply.end(round)
+    // The end of a sentence before the present one.
+    if phase == .speaking, let round, let present = reply.round, round != present { return }
     // What was spoken before a text that has interrupted it, or an end that comes twice.
     guard phase == .speaking || phase == .yielding || phase == .thinking && reply.isSent(round) else { return }
     voice.state = .none
@@ -678,7 +696,7 @@ public struct IVHSession: ServiceSession {
     var passing = error
     passing.reaction = .continue
     post(.error(passing))
-    guard isDrive, phase == .thinking || phase == .speaking else { return }
+    guard isDrive, phase == .thinking || phase == .speaking || phase == .yielding else { return }
     reply.end(round)
     voice.state = .none
     closeReply(by: nil)
@@ -805,7 +823,9 @@ public struct IVHSession: ServiceSession {
   private mutating func endVoice(isCut: Bool) {
     guard voice.state == .running || rules.creation.driver == .text && isRunning else { return }
     actions.append(.send(.endVoice(isCut: isCut)))
-    if voice.state == .running { voice.state = .ending }
+    guard voice.state == .running else { return }
+    voice.state = .ending
+    if phase == .speaking { phaseEnd = now &+ rules.playback }
   }
 
   private mutating func discardTexts(_ reason: String) {
@@ -829,8 +849,8 @@ public struct IVHSession: ServiceSession {
     case (_, .refreshAuth(let token?)):
       guard !token.isEmpty else { return refuse("the \"token\" of \"refreshAuth\" is empty") }
       actions.append(.useCredential(token))
+    case (.closing, .hangUp(nil, _)), (.ended, .hangUp(nil, _)): break
     case (.closing, _): refuse("the session is ending")
-    case (.ended, .hangUp(nil, _)): break
     case (.ended, _): refuse("the session has ended; send \"begin\" for another")
     default: obey(command)
     }
@@ -895,9 +915,14 @@ public struct IVHSession: ServiceSession {
     }
     if commandID != nil { actions.append(.answerLater) }
     guard isForced, phase == .thinking || phase == .speaking || phase == .draining else { return }
-    // A text interrupts a text by itself; a voice has to end first.
+    let isSpoken = phase != .draining
     closeReply(by: .local)
-    if voice.state == .running { stopSpeaking(isForced: true) } else { listen() }
+    // A text interrupts a text by itself, if it may be sent now.
+    if isSpoken && (voice.state == .running || texts.dueAt ?? 0 > now) {
+      stopSpeaking(isForced: true)
+    } else {
+      enter(.listening)
+    }
   }
 
   private mutating func update(_ values: JSONValue) {
@@ -929,6 +954,7 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func query(_ name: String, _ request: IVHCall) {
+    guard isConnected, phase != .connecting else { return refuse("there is no connection yet") }
     call(request, for: .query(name, commandID))
     if commandID != nil { actions.append(.answerLater) }
   }

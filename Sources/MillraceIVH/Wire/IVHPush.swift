@@ -88,6 +88,12 @@ public struct IVHPush: Sendable, Hashable {
   /// The payload, unchanged.
   public var raw: JSONValue
 
+  /// A message by its event, without a payload.
+  init(_ event: Event) {
+    self.event = event
+    raw = .object([] as [JSONValue.Member])
+  }
+
   /// Parses a frame. Its texts are what users said, or what a figure says: no error repeats them.
   public init(parsing bytes: [UInt8], _ generation: IVHGeneration) throws(JSONFormProblem) {
     let form = JSONForm(try IVHEnvelope.parse(bytes))

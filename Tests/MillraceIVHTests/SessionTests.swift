@@ -37,7 +37,7 @@ import Testing
 
   @Test("a session is polled until it is active, and given up after its time", arguments: IVHGeneration.allCases)
   func polling(generation: IVHGeneration) {
-    var player = player(generation, to: .preparing) { $0.prepare = 13 * Script.second }
+    var player = player(generation, to: .preparing) { $0.prepare = 12 * Script.second }
     for _ in 1...4 {
       #expect(words(player.play("later")) == ["> statsession"])
       #expect(player.play("preparing").isEmpty)

@@ -25,7 +25,8 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
   /// Number of the channel: events of older ones are ignored.
   private var attempt = 0
   private var isPaused = false
-  private var isClosed = false
+  /// It was closed from this side: what still arrives is not reported.
+  public private(set) var isClosed = false
 
   /// Opens a wire without a channel. On the event loop.
   /// - Parameters:

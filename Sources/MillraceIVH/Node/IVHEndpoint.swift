@@ -75,13 +75,29 @@ struct IVHEndpoint: ServiceEndpoint {
   // MARK: Requests
 
   private func send(_ call: IVHCall, _ number: Int, over wire: ChannelWire<IVHMessage>) {
-    let target = generation.path(of: call.operation) + "?" + account.query(at: UnixTime.seconds)
-    var request = origin
-    do throws(NetError) { request.address = try origin.address.resolving(target) } catch {
+    let request: HTTPClient.Request
+    do throws(NetError) { request = try self.request(for: call) } catch {
       return wire.report(.message(.failed(DialogError(error, vendor: Self.vendor), to: number)))
     }
+    wire.call(request) { [self] result in
+      let message = Self.message(for: result, to: number, at: UnixTime.seconds)
+      if wire.isClosed, case .answer(let answer, _) = message { abandon(call, answer, over: wire) }
+      return .message(message)
+    }
+  }
+
+  private func request(for call: IVHCall) throws(NetError) -> HTTPClient.Request {
+    var request = origin
+    let target = generation.path(of: call.operation) + "?" + account.query(at: UnixTime.seconds)
+    request.address = try origin.address.resolving(target)
     request.body = .bytes(call.body(generation, id: IVHID.make()).bytes)
-    wire.call(request) { .message(Self.message(for: $0, to: number, at: UnixTime.seconds)) }
+    return request
+  }
+
+  /// A session whose node is gone by the time it is created is closed: it would cost for ten minutes.
+  private func abandon(_ call: IVHCall, _ answer: IVHAnswer, over wire: ChannelWire<IVHMessage>) {
+    guard case .create = call.operation, let id = answer.session else { return }
+    send(.close(id), 0, over: wire)
   }
 
   /// What the response to a request means, whatever its status: refusals come with 200, too.

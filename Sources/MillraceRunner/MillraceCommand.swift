@@ -6,6 +6,7 @@ public import MillraceConformance
 public import MillraceCore
 public import MillraceDoubles
 internal import MillraceIVHDouble
+internal import MillraceNet
 internal import MillraceWebSocketDouble
 internal import Synchronization
 
@@ -65,6 +66,9 @@ public enum MillraceCommand {
   /// Child processes of nodes have a second between SIGTERM and SIGKILL; the extra tenth is for the threads that send the signals.
   private static let programsEnd: Nanoseconds = .milliseconds(1_100)
 
+  /// Milliseconds for the requests that close sessions of services. A third termination signal does not wait.
+  private static let requestsEnd = 2_000
+
   /// Like `main`, but returns the status instead of exiting. One call at a time. Programs started by nodes have ended when it returns,
   /// unless they need more than 1.1 s.
   public static func run(
@@ -82,7 +86,10 @@ public enum MillraceCommand {
     }
     Signals.ignoreWriteSignals()
     Output.clearFailure()
-    defer { endPrograms() }
+    defer {
+      endPrograms()
+      LastRequests.wait(atMost: requestsEnd)
+    }
     let status = perform(arguments)
     guard let failure = Output.failure else { return status }
     Output.error.write("error: cannot write standard output: \(failure); free some space or redirect it\n")

@@ -25,6 +25,8 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
   /// Number of the channel: events of older ones are ignored.
   private var attempt = 0
   private var isPaused = false
+  /// Requests without a response.
+  private var pending = 0
   /// It was closed from this side: what still arrives is not reported.
   public private(set) var isClosed = false
 
@@ -59,10 +61,14 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
     _ request: HTTPClient.Request,
     _ event: @escaping @Sendable (Result<HTTPClient.Response, NetError>) -> ServiceEvent<Message>
   ) {
+    pending += 1
+    if isClosed { LastRequests.begin() }
     // The client lives as long as its requests.
     client.run(request) { [self, client] result in
       _ = client
       deliver(event(result))
+      pending -= 1
+      if isClosed { LastRequests.end() }
     }
   }
 
@@ -127,12 +133,19 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
   }
 
   public func close() {
-    isClosed = true
+    abandon()
     closeChannel()
   }
 
-  public func cancel() {
+  /// Requests go on, and a program that exits waits for them.
+  private func abandon() {
+    guard !isClosed else { return }
     isClosed = true
+    for _ in 0..<pending { LastRequests.begin() }
+  }
+
+  public func cancel() {
+    abandon()
     attempt += 1
     channel?.cancel()
     channel = nil

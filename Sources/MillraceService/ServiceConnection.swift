@@ -231,6 +231,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   }
 
   private func stop() {
+    defer { LastRequests.end() }
     isStopped = true
     attempt += 1
     timer?.timer.cancel()

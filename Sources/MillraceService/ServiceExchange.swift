@@ -90,8 +90,9 @@ final class ServiceExchange: Sendable {
   /// True when nothing waits for the connection.
   var isSent: Bool { voice.peek() == nil && messages.peek() == nil }
 
-  /// Ends everything. Does not block.
+  /// Ends everything. Does not block: the connection says good-bye on its own thread, for which a program that exits waits.
   func stop() {
+    LastRequests.begin()
     isStopped.store(true, ordering: .sequentiallyConsistent)
     wakeSignal.signal()
   }

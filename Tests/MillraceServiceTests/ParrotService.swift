@@ -11,6 +11,8 @@ enum ParrotMessage: Sendable, Hashable {
   case uplink(VoiceUplink)
   case replyEnds
   case cancel
+  /// Replies are a stream at this address; nil: it is over.
+  case stream(String?)
   case answer(String)
   case events(Int)
   /// From now on silence is reported.
@@ -67,7 +69,9 @@ struct ParrotSession: ServiceSession {
       return [.post(.error(error))]
     case .command(let command, let id): return obey(command, id)
     case .replyCancelled: return [.post(.interrupted(by: .local))]
+    case .voiceBegan: return [.post(.extra(name: "voiceBegan", payload: .null))]
     case .voiceEnded: return [.send(.voiceEnd)]
+    case .firstPicture: return [.post(.extra(name: "firstPicture", payload: .null))]
     case .drain:
       isClosed = true
       return [.send(.bye), .disconnect, .end(nil)]
@@ -96,6 +100,7 @@ struct ParrotSession: ServiceSession {
       return []
     case .replyEnds: return [.endUtterance]
     case .cancel: return [.cancelReply]
+    case .stream(let address): return [.stream(address)]
     case .events(let count):
       return (0..<count).map { .post(.extra(name: "event", payload: .integer($0))) }
     case .answer(let text):
@@ -171,6 +176,8 @@ final class ParrotWire: ServiceWire {
 final class ParrotStage: @unchecked Sendable {
   let clock = ManualServiceClock()
   var wires: [ParrotWire] = []
+  /// Those of the node.
+  var secrets = Secrets()
   var voice = VoiceFormat(
     rate: 16_000, frame: .milliseconds(100), isOpus: false, preRoll: .milliseconds(2_000))
   /// The latest connection.
@@ -196,6 +203,7 @@ struct ParrotEndpoint: ServiceEndpoint {
   }
 
   func closingMessage(of session: ParrotSession) -> ParrotRequest? { .bye }
+  func boundary(of request: ParrotRequest) -> VoiceBoundary? { request == .voiceEnd ? .end : nil }
   mutating func use(_ credential: String) {}
   func command(forImage jpeg: [UInt8]) -> ImageCommand {
     jpeg.count > 1_000 ? .refuse("\(jpeg.count) bytes exceed the limit of 1000") : .send(.update(.object([])))
@@ -219,15 +227,18 @@ struct ParrotNode: Node, ~Copyable {
       PortContract(
         "audio", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "replies",
         required: false), PortContract("text", .kind(.text), text: "texts", required: false),
+      PortContract("stream", .kind(.text), text: "addresses of streams", required: false),
     ],
     parameters: [ParameterContract("stage", .string, required: true, text: "the test's stage")],
     events: DialogEvent.contracts, lane: .external, drive: .itself,
     asynchronousPaths: ["audio", "image", "text", "control"].flatMap { from in
-      ["audio", "text", "events"].map { AsynchronousPath(from: from, to: $0) }
+      ["audio", "text", "stream", "events"].map { AsynchronousPath(from: from, to: $0) }
     }, followsVirtualClock: false,
     resolve: { resolution in
       resolution.outputs["audio"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320, burst: 0)
-      resolution.outputs["text"] = OutputShape(.text, packetDuration: nil, packetBytes: 1_024)
+      for name in ["text", "stream"] {
+        resolution.outputs[name] = OutputShape(.text, packetDuration: nil, packetBytes: 1_024)
+      }
       resolution.outputs[NodeContract.eventsPort] = OutputShape(
         .event, packetDuration: nil, packetBytes: 2_048)
     })
@@ -237,8 +248,10 @@ struct ParrotNode: Node, ~Copyable {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     let name = setup.parameters.string("stage")
     guard let stage = ParrotStage.stages.withLock({ $0[name] }) else { throw NodeProblem("no stage \(name)") }
+    stage.secrets = setup.secrets
     service = try ServicePorts(
-      setup, ParrotSession(), ParrotEndpoint(stage: stage), vendor: "parrot", voice: stage.voice,
+      setup, ParrotSession(), ParrotEndpoint(stage: stage), vendor: "parrot",
+      outputs: ServicePorts.Outputs(stream: 2), voice: stage.voice,
       eventBytes: 1_024, asksText: false, clock: stage.clock)
   }
 

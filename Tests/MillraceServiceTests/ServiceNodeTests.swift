@@ -12,7 +12,9 @@ import Testing
 
   deinit { ParrotStage.stages.withLock { $0[name] = nil } }
 
-  private func bench(inputs: [String] = ["audio", "control", "image"]) throws -> NodeBench {
+  private func bench(
+    inputs: [String] = ["audio", "control", "image"], outputs: [String] = ["audio", "events"]
+  ) throws -> NodeBench {
     ParrotStage.stages.withLock { $0[name] = stage }
     let shapes: [String: OutputShape] = [
       "audio": .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320),
@@ -21,7 +23,7 @@ import Testing
     ]
     let bench = try NodeBench(
       ParrotNode.self, ["stage": .string(name)], inputs: shapes.filter { inputs.contains($0.key) },
-      outputs: ["audio", "events"])
+      outputs: outputs)
     try turn(bench)
     return bench
   }
@@ -135,6 +137,60 @@ import Testing
     let times = stage.wire.voice.map(\.time)
     #expect(times == (0..<frames).map { .milliseconds(Int64(max(0, $0 - 1) * 100)) })
     #expect(stage.wire.sent.filter { $0 != "beat" } == ["voiceEnd"])
+  }
+
+  @Test("of a microphone with a pace the latest is sent, frame by frame, and never faster")
+  func pacedMicrophone() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100))
+    stage.voice.preRoll = .milliseconds(300)
+    let bench = try bench()
+    func speak(_ index: Int) throws {
+      bench.push([Int16](repeating: Int16(index), count: 1_600), to: "audio")
+      try turn(bench)
+    }
+    for index in 0..<5 { try speak(index) }
+    try ready(bench)
+    let start = stage.clock.now
+    for index in 5..<10 {
+      stage.clock.advance(by: .milliseconds(100))
+      try speak(index)
+    }
+    stage.clock.advance(by: .milliseconds(1_000))
+    #expect(stage.wire.voice.compactMap(\.bytes.first) == [2, 3, 4, 5, 6, 7, 8, 9])
+    #expect(stage.wire.voice.map { $0.time - start } == (0..<8).map { .milliseconds(Int64($0 * 100)) })
+    try turn(bench)
+    let events = bench.events()
+    #expect(events.filter { $0.string("name") == "voiceBegan" }.count == 1)
+    #expect(events.first { $0.string("name") == "unsent" }?.json.contains(#""ms":200"#) == true)
+  }
+
+  @Test("a session learns that voice begins, once for each utterance")
+  func voiceBegan() throws {
+    stage.voice.isReply = true
+    let bench = try bench()
+    try ready(bench)
+    for _ in 1...2 {
+      for _ in 1...3 { bench.push([Int16](repeating: 7, count: 1_600), to: "audio") }
+      bench.push(bytes: [], to: "audio", flags: .endOfUtterance)
+      try turn(bench)
+    }
+    #expect(bench.events().filter { $0.string("name") == "voiceBegan" }.count == 2)
+  }
+
+  @Test("the address of a stream is a secret before anybody has it, and is emitted between the events around it")
+  func stream() throws {
+    let bench = try bench(outputs: ["stream", "events"])
+    try ready(bench)
+    stage.wire.arrives(.message(.stream("rtmp://host/live/key-of-the-stream")))
+    stage.wire.arrives(.message(.stream(nil)))
+    try turn(bench)
+    #expect(bench.texts("stream") == ["rtmp://host/live/key-of-the-stream", ""])
+    #expect(stage.secrets.redacting("at rtmp://host/live/key-of-the-stream").contains("key-of") == false)
+    stage.wire.arrives(.message(.stream("rtmp://host/" + String(repeating: "a", count: 2_000))))
+    try turn(bench)
+    #expect(bench.events().last { $0.name == "error" }?.string("text")?.contains("2012 bytes") == true)
+    try command(bench, #"{"event":"firstPicture","ms":12}"#)
+    #expect(bench.events().contains { $0.string("name") == "firstPicture" })
   }
 
   @Test("a command overtakes a reply that is held back, and nothing of a cancelled one is sent")

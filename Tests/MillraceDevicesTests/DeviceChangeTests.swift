@@ -320,7 +320,7 @@ struct DeviceChangeTests {
     try bench.set("device", "alsa:gone")
     try bench.set("device", "alsa:second")
     bench.setGeneration(1)
-    reply(1, packets: 50, to: bench)
+    reply(1, packets: 5, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
     #expect(!seen.contains { $0.name == "deviceChanged" })
     script.gate.fulfill(true)

@@ -36,6 +36,9 @@ struct DeviceName: Equatable {
     case file
     /// Silence, timed by the graph's clock.
     case null
+
+    /// True where a device may be open only once. A sound server mixes, and a file is claimed by its path.
+    var isExclusive: Bool { self == .alsa }
   }
 
   var kind: Kind
@@ -155,10 +158,14 @@ enum AudioThread {
 /// A node's ownership of its device. Releasing it closes the device on another thread, because closing blocks.
 final class DeviceHandle: Sendable {
   private let device: any AudioDevice
+  private let kind: DeviceName.Kind
 
-  init(_ device: any AudioDevice) { self.device = device }
+  init(_ device: any AudioDevice, _ kind: DeviceName.Kind) {
+    self.device = device
+    self.kind = kind
+  }
 
-  deinit { DeviceShutdown.end(device) }
+  deinit { DeviceShutdown.end(device, kind) }
 }
 
 /// The format a capture device delivers.

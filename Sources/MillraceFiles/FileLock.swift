@@ -15,11 +15,7 @@ public struct FileLock: ~Copyable {
   }
 
   deinit {
-    guard descriptor >= 0 else { return }
-    // The lock belongs to the open file description. A child process that is just being started shares it until its exec. With close
-    // alone the file would stay locked until then, and a restarted node would be refused its own file.
-    Self.unlock(descriptor)
-    _ = close(descriptor)
+    if descriptor >= 0 { Self.close(descriptor) }
   }
 
   /// Opens a file only to lock it; -1 if it is not a regular file.
@@ -31,7 +27,7 @@ public struct FileLock: ~Copyable {
     let descriptor = unsafe Glibc.open(path, flags, 0o644)
     guard descriptor >= 0 else { throw FileMessages.problem(errno, path, for: use) }
     do throws(NodeProblem) { try lock(descriptor, path, for: use) } catch {
-      close(descriptor)
+      _ = Glibc.close(descriptor)
       throw error
     }
     return descriptor
@@ -57,6 +53,15 @@ public struct FileLock: ~Copyable {
         "\"\(path)\" is being written by another node or program", parameter: "path",
         cure: "write to another file, or append in both")
     }
+  }
+
+  /// Closes a descriptor through which a file was locked.
+  ///
+  /// The lock belongs to the open file description. A child process that is just being started shares it until its exec. With close(2)
+  /// alone the file would stay locked until then, and a restarted node would be refused its own file.
+  public static func close(_ descriptor: Int32) {
+    unlock(descriptor)
+    _ = Glibc.close(descriptor)
   }
 
   /// Unlocks a file whose descriptor stays open.

@@ -1,8 +1,8 @@
 internal import Glibc
 public import MillraceCore
 
-/// An open file, pipe or device for a node. A regular file is locked until its descriptor is closed. The caller closes the
-/// descriptor.
+/// An open file, pipe or device for a node. A regular file is locked until its descriptor is closed, which the caller does with
+/// `FileLock.close`.
 public struct OpenedFile: Sendable {
   /// What a descriptor is open on.
   public enum Kind: Sendable {

@@ -205,7 +205,7 @@ extension HTTPTokenProblem {
     // 425: RFC 8470 section 5.2.
     let isTransient = [408, 425, 429].contains(status) || status >= 500
     self.init(
-      what + (wait.map { " and asks to wait \(HTTPTokenSource.seconds($0)) s" } ?? "") + "; \(cure)",
+      what + (wait.map { "; the server asks to wait \(HTTPTokenSource.seconds($0)) s" } ?? "") + "; \(cure)",
       isFinal: !isTransient, retryAfter: wait)
   }
 }

@@ -58,9 +58,9 @@ public struct TokenFailure: Error, Sendable, Hashable {
 ///                    waiting                                           fetching
 /// ```
 ///
-/// Once there has been a token, attempts to get the next one continue, after the expiry too, until it comes, the provider is stopped, or a
-/// failure is final. After that, and as long as there has been none, a request makes the next attempt. Requests that wait fail with each
-/// attempt that does.
+/// Once there has been a token, attempts to get the next one continue, after the expiry too, until it comes, the provider is stopped, a
+/// failure is final, or the present token is rejected. After that, and as long as there has been none, a request makes the next attempt.
+/// Requests that wait fail with each attempt that does.
 ///
 /// Any thread: one provider may serve sessions on many. It works on the thread of its own clock, where its callbacks are called too, in
 /// order; who is on another thread takes the answer there (`ServiceClock.run`).

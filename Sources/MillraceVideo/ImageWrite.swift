@@ -80,7 +80,7 @@ public struct ImageWrite: ~Copyable, Node {
     self.collection = collection
   }
 
-  deinit { if let collection { _ = close(collection.descriptor) } }
+  deinit { if let collection { FileLock.close(collection.descriptor) } }
 
   /// Opens the collecting file. A link may lead only to a pipe or a device, where no content can be lost.
   private static func open(_ path: String) throws(NodeProblem) -> OpenedFile {

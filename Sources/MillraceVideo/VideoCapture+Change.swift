@@ -27,10 +27,14 @@ extension VideoCapture: DeviceChanging {
     throw NodeProblem("\(device.name) was lost before its first picture: \(ending)", parameter: "device")
   }
 
-  package mutating func move(to device: CaptureDevice, _ ports: inout Ports) {
+  package mutating func move(to device: CaptureDevice, _ ports: inout Ports) -> Bool {
     if case .device(let present) = source { postDamage(present.thread.fetch().damage, isLast: true, &ports) }
     source = .device(device)
     damaged = CountedEvent()
     hasMoved = true
+    return false
   }
+
+  /// The loss of a screen or a camera ends the node, after its last picture.
+  package mutating func postLost(_ ports: inout Ports) {}
 }

@@ -23,8 +23,8 @@ internal import MillraceFiles
 ///   why. One of them is the path of the file that is being recorded: set an empty one first. A relative path is then relative to the
 ///   program's working directory.
 /// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. If a change of `path` waits when a file
-///   has its duration, the node continues with that change. A node that starts with an empty path then waits for the next path, and ends
-///   with its inputs.
+///   has its duration, the node continues with that change, or ends if that path cannot be recorded to. A node that starts with an empty
+///   path then waits for the next path, and ends with its inputs.
 /// - A node that is restarted after a fault (`onError`) begins with the path that was set last, and replaces a file that it had begun. If
 ///   that path cannot be recorded to, event `error` says why, and the node waits for the next path.
 /// - If the process is killed, the file is playable up to the last second or two. A file named at the start is replaced by the first
@@ -64,6 +64,8 @@ public struct VideoRecord: ~Copyable, Node {
   private var refused: (path: String, problem: NodeProblem)?
   /// The end of what was received while nothing was recorded.
   private var passed: Nanoseconds?
+  /// The last file ended at its duration, and the node is there only for the change that waited.
+  private var livesForChange = false
   private var isOver = false
   private var stops = false
   private var drops = DropEvents(late: Event.late.rawValue, moved: Event.moved.rawValue)
@@ -164,6 +166,10 @@ public struct VideoRecord: ~Copyable, Node {
       return isOver ? .ended : .again
     }
     open(&ports)
+    if livesForChange, current == nil, requests.next == nil {
+      try complete("duration", &ports)
+      return .ended
+    }
     try take(&ports)
     if changes.isEmpty, let current, current.hasReachedDuration(before: nil) {
       try endFile("duration", &ports)
@@ -189,6 +195,7 @@ public struct VideoRecord: ~Copyable, Node {
       let last = changes.isEmpty ? current : changes[changes.count - 1].file
       let time = max(place, last?.encoder.reached ?? place, changes.last?.time ?? place)
       let file = path.isEmpty ? nil : open(path, at: time, behind: last, &ports)
+      if path.isEmpty || current == nil && file != nil { livesForChange = false }
       if current == nil {
         current = file
         file?.postBegan(&ports)
@@ -251,26 +258,34 @@ public struct VideoRecord: ~Copyable, Node {
     let hasDuration = current.hasReachedDuration(before: first.time)
     try end(current, hasDuration ? "duration" : first.file == nil ? "stopped" : "replaced", &ports)
     self.current = nil
-    begin(after: current.encoder, &ports)
+    let isFollowed = begin(after: current.encoder, &ports)
+    livesForChange = !isFollowed && hasDuration && endsWithFile
     return true
   }
 
-  /// Begins the first of the files that follow, or notes that nothing is recorded any more.
-  private mutating func begin(after ended: MediaEncoder, _ ports: inout Ports) {
+  /// Begins the first of the files that follow, or notes that nothing is recorded any more. False if none of them can be begun; an empty path
+  /// among them is followed.
+  private mutating func begin(after ended: MediaEncoder, _ ports: inout Ports) -> Bool {
     var last = ended
+    var isFollowed = false
     while current == nil, !changes.isEmpty {
-      guard let file = changes.removeFirst().file else { continue }
+      guard let file = changes.removeFirst().file else {
+        isFollowed = true
+        continue
+      }
       file.encoder.takeOver(from: last)
       last = file.encoder
       do throws(NodeProblem) {
         try file.start()
         current = file
+        isFollowed = true
         file.postBegan(&ports)
       } catch {
         ports.post(error, as: Event.error.rawValue, naming: "path", file.path)
       }
     }
     if current == nil { passed = ended.received ?? passed }
+    return isFollowed
   }
 
   /// Completes a file.

@@ -339,6 +339,27 @@ struct AudioRecordPathTests {
     #expect(try samples(first) == ramp(0..<800) && samples(second) == ramp(800..<2_400))
   }
 
+  @Test("a node that lives on for a change of path alone ends when that path cannot be recorded to")
+  func durationBeforeRefusal() throws {
+    let (first, second) = (folder.file("first.wav"), folder.file("missing/second.wav"))
+    for isAsked in [false, true] {
+      let bench = try bench(first, ["duration": 100])
+      try push(bench, packets: 0..<4)
+      // The audio has got to 80 ms.
+      try bench.advance(to: .milliseconds(200))
+      // An empty path asks the node to wait for another one.
+      if isAsked { try bench.set("path", "") }
+      try bench.set("path", .string(second))
+      try push(bench, packets: 4..<20)
+      #expect(bench.hasEnded != isAsked)
+      let events = bench.events().filter { $0.name != "progress" }
+      #expect(events.map(\.name) == ["began", "completed", "error"])
+      #expect(events.last?.string("path") == second)
+      #expect(bench.close() == [])
+      #expect(try samples(first) == ramp(0..<800))
+    }
+  }
+
   @Test("a file that has its duration before a change of path is followed by that change")
   func durationBeforeChange() throws {
     let (first, second) = (folder.file("first.wav"), folder.file("second.wav"))

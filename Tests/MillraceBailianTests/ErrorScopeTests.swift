@@ -29,6 +29,7 @@ import Testing
   func refusedCommand() async throws {
     var scenario = BailianScenario()
     scenario.isNumbered = true
+    scenario.silence = 100_000
     scenario.turns[0].thinks = 10
     scenario.turns[0].says = Array(repeating: "word", count: 20).joined(separator: " ")
     let double = try await BailianDouble.listen(scenario)

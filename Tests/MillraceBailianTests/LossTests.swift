@@ -89,7 +89,7 @@ import Testing
       BailianDialog.self,
       [
         "url": .string("ws://127.0.0.1:\(relay.port)/api-ws/v1/inference"), "key": "k", "workspace": "w",
-        "app": "a", "user": "u", "first": 5, "most": 10, "preRoll": 1_000,
+        "app": "a", "user": "u", "first": 5, "most": 10, "preRoll": 1_000, "open": 600_000, "begin": 600_000,
       ],
       inputs: ["audio": .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 1_600)], clock: .realtime)
     var events: [BenchEvent] = []
@@ -162,7 +162,7 @@ import Testing
         BailianDialog.self,
         [
           "url": .string("ws://127.0.0.1:\(relay.port)/api-ws/v1/inference"), "key": "k", "workspace": "w",
-          "app": "a", "user": "u", "first": 1, "most": 2,
+          "app": "a", "user": "u", "first": 1, "most": 2, "open": 600_000, "begin": 600_000,
         ], inputs: ["text": OutputShape(.text, packetDuration: nil, packetBytes: 100)], clock: .realtime)
       bench.push(text: "why", to: "text")
       var answers: [String] = []

@@ -29,6 +29,7 @@ private final class ScriptedService: Sendable {
     let box = Locked<ScriptedService?>(nil)
     var limits = WebSocketLimits()
     limits.ping = 0
+    limits.open = 600_000
     limits.backlog = 1 << 30
     let server = try await WebSocketServer.listen(host: "127.0.0.1", port: 0, identity: nil, limits: limits) {
       client in
@@ -85,7 +86,7 @@ private final class NodeRun {
   init(_ service: ScriptedService, _ more: [String: ParameterValue] = [:]) throws {
     var parameters: [String: ParameterValue] = [
       "url": .string("ws://127.0.0.1:\(service.port)/"), "key": .string(key), "workspace": "llm", "app": "mm",
-      "user": "u", "first": 5, "most": 10,
+      "user": "u", "first": 5, "most": 10, "open": 600_000, "begin": 600_000,
     ]
     parameters.merge(more) { _, new in new }
     bench = try NodeBench(

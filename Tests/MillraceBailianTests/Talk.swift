@@ -29,10 +29,13 @@ final class Talk {
     _ scenario: BailianScenario, _ more: [String: ParameterValue] = [:], outputs: [String]? = nil,
     inputs: [String: OutputShape] = ["audio": Talk.sound, "control": Talk.reports, "text": Talk.lines]
   ) async throws {
-    double = try await BailianDouble.listen(scenario)
+    var patient = scenario
+    patient.silence = max(scenario.silence, 100_000)
+    double = try await BailianDouble.listen(patient)
     var parameters: [String: ParameterValue] = [
       "url": .string("ws://127.0.0.1:\(double.port)/api-ws/v1/inference"), "key": "sk-secret",
-      "workspace": "llm-1", "app": "mm_1", "user": "tester", "first": 10, "most": 20,
+      "workspace": "llm-1", "app": "mm_1", "user": "tester", "first": 10, "most": 20, "open": 600_000,
+      "begin": 600_000,
     ]
     parameters.merge(more) { _, new in new }
     bench = try NodeBench(

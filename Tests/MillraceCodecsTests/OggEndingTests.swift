@@ -122,6 +122,32 @@ private let sent = chirp(rate: 16_000, frames: 8_003)
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 
+  /// What a child process has until its exec: every descriptor of the file, with its lock.
+  private func shared(_ path: String) throws -> [Int32] {
+    let files = FileManager.default
+    let all = try files.contentsOfDirectory(atPath: "/proc/self/fd").compactMap(Int32.init)
+    return all.filter { (try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path }
+      .map { dup($0) }
+  }
+
+  @Test("a file is free for a writer once its reader is closed, even while a child process is being started")
+  func freed() throws {
+    let folder = TemporaryFolder()
+    let path = folder.file("a.opus")
+    try writeOgg(try encode(sent, rate: 16_000, cut: 320), to: path, rate: 16_000)
+    func check(_ reader: NodeBench) throws {
+      let copies = try shared(path)
+      defer { for copy in copies { close(copy) } }
+      #expect(copies.count == 1)
+      #expect(reader.close() == [])
+      let writer = try NodeBench(
+        OggWrite.self, ["path": .string(path)], inputs: ["in": opusShape(rate: 16_000)])
+      #expect(writer.close() == [])
+    }
+    try check(try NodeBench(OggRead.self, ["path": .string(path)]))
+    try check(try NodeBench(SpeechRead.self, ["path": .string(path)]))
+  }
+
   @Test("a file that another node reads or writes is refused and keeps its content")
   func claimed() throws {
     let folder = TemporaryFolder()

@@ -35,7 +35,7 @@ private final class CaptureScript: Sendable {
   {
     let name = settings.name.name
     guard name != "gone", let file = DeviceName("file") else {
-      throw NodeProblem("no device \"gone\"", parameter: "device", cure: "use pulse:first or pulse:second")
+      throw NodeProblem("no device \"gone\"", parameter: "device", cure: "use alsa:first or alsa:second")
     }
     if name == "slow", gate.wait(.milliseconds(120_000)) == nil {
       throw NodeProblem("nobody opened the gate")
@@ -43,6 +43,10 @@ private final class CaptureScript: Sendable {
     lines.withLock { $0[name] = line }
     switch name {
     case "silent", "fragile": return SilentDevice()
+    case "doomed":
+      Self.deliver(line)
+      line.lose(at: Clock(.realtime).now)
+      return SilentDevice()
     case "returned":
       Self.deliver(line)
       line.lose(at: Clock(.realtime).now)
@@ -109,7 +113,7 @@ struct CaptureChangeTests {
     try writer.finish()
   }
 
-  private func bench(_ device: String = "pulse:first") throws -> NodeBench {
+  private func bench(_ device: String = "alsa:first") throws -> NodeBench {
     try NodeBench(
       ScriptedCapture.self,
       [
@@ -133,9 +137,9 @@ struct CaptureChangeTests {
       }
     }
     #expect(try wait { packets.count > 20 })
-    try bench.set("device", "pulse:second")
+    try bench.set("device", "alsa:second")
     #expect(try wait { packets.count { $0.int16.first == -1_000 } > 20 })
-    #expect(events.filter { $0.name == "deviceChanged" }.map { $0.string("device") } == ["pulse:second"])
+    #expect(events.filter { $0.name == "deviceChanged" }.map { $0.string("device") } == ["alsa:second"])
     #expect(!events.contains { ["deviceLost", "deviceBack", "error"].contains($0.name) }, "\(events)")
     let change = try #require(packets.firstIndex { $0.int16.first == -1_000 })
     #expect(packets.prefix(change).allSatisfy { $0.int16.allSatisfy { $0 == 1_000 } })
@@ -156,7 +160,7 @@ struct CaptureChangeTests {
     try device("first", value: 1_000, seconds: 240)
     let bench = try bench()
     var events: [BenchEvent] = []
-    for name in ["pulse:gone", "microphone", "null"] {
+    for name in ["alsa:gone", "microphone", "null"] {
       try bench.set("device", .string(name))
       let count = events.count
       #expect(
@@ -168,7 +172,7 @@ struct CaptureChangeTests {
     }
     #expect(events.count == 3)
     let text = try #require(events.first?.string("text"))
-    #expect(text.hasSuffix("no device \"gone\"; use pulse:first or pulse:second"))
+    #expect(text.hasSuffix("no device \"gone\"; use alsa:first or alsa:second"))
     #expect(events.last?.string("text")?.contains("runs on the graph's clock") == true)
     let position = bench.packets().last?.position ?? -1
     #expect(try bench.wait(120) { bench.packets().contains { $0.position > position } })
@@ -194,9 +198,9 @@ struct CaptureChangeTests {
     try device("first", value: 1_000, seconds: 240)
     let bench = try bench()
     var seen: [BenchEvent] = []
-    try bench.set("device", "pulse:silent")
+    try bench.set("device", "alsa:silent")
     let event = try wait(bench, for: "error", seen: &seen)
-    #expect(event.string("device") == "pulse:silent")
+    #expect(event.string("device") == "alsa:silent")
     #expect(event.string("text")?.hasPrefix("the device was opened but does not run; ") == true, "\(event)")
     let position = bench.packets().last?.position ?? -1
     #expect(try bench.wait(120) { bench.packets().contains { $0.position > position } })
@@ -205,7 +209,7 @@ struct CaptureChangeTests {
 
   @Test(
     "a restarted node whose last device is refused records from its graph's own, and says why",
-    .timeLimit(.minutes(10)), arguments: ["pulse:gone", "null", "microphone"])
+    .timeLimit(.minutes(10)), arguments: ["alsa:gone", "null", "microphone"])
   func restartedRefused(requested: String) throws {
     try device("first", value: 1_000, seconds: 240)
     script.requested.withLock { $0 = requested }
@@ -218,10 +222,10 @@ struct CaptureChangeTests {
 
   @Test("a restarted node of a graph without a device is silent, and says that it cannot be replaced")
   func restartedNull() throws {
-    script.requested.withLock { $0 = "pulse:first" }
+    script.requested.withLock { $0 = "alsa:first" }
     let bench = try bench("null")
     var seen: [BenchEvent] = []
-    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:first")
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "alsa:first")
     #expect(try bench.wait(120) { !bench.packets().isEmpty })
     #expect(bench.close() == [])
   }
@@ -231,10 +235,23 @@ struct CaptureChangeTests {
     try device("first", value: 1_000, seconds: 240)
     let bench = try bench()
     var seen: [BenchEvent] = []
-    try bench.set("device", "pulse:returned")
+    try bench.set("device", "alsa:returned")
     #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).name == "deviceChanged")
     // The node has read the events of this device by now.
     #expect(!seen.contains { ["deviceLost", "deviceBack"].contains($0.name) }, "\(seen)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
+    "a device that was lost before it was taken is lost after the change", .timeLimit(.minutes(10)))
+  func lostBefore() throws {
+    try device("first", value: 1_000, seconds: 240)
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    try bench.set("device", "alsa:doomed")
+    _ = try wait(bench, for: "deviceLost", seen: &seen)
+    let names = ["deviceLost", "deviceBack", "deviceChanged", "error"]
+    #expect(seen.map(\.name).filter { names.contains($0) } == ["deviceChanged", "deviceLost"], "\(seen)")
     #expect(bench.close() == [])
   }
 
@@ -243,7 +260,7 @@ struct CaptureChangeTests {
     .timeLimit(.minutes(10)))
   func lost() throws {
     try device("second", value: -1_000, seconds: 240)
-    let bench = try bench("pulse:fragile")
+    let bench = try bench("alsa:fragile")
     var seen: [BenchEvent] = []
     let found = script.lines.withLock { $0["fragile"] }
     let line = try #require(found)
@@ -256,10 +273,10 @@ struct CaptureChangeTests {
     line.lose(at: Clock(.realtime).now)
     _ = try wait(bench, for: "deviceLost", seen: &seen)
     // With nothing else to wait for, the node still finds out that this one does not run.
-    try bench.set("device", "pulse:silent")
-    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:silent")
-    try bench.set("device", "pulse:second")
-    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    try bench.set("device", "alsa:silent")
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "alsa:silent")
+    try bench.set("device", "alsa:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "alsa:second")
     CaptureScript.deliver(line)
     #expect(try bench.wait(120) { bench.packets().contains { $0.int16.first == -1_000 } })
     seen += bench.events()
@@ -277,7 +294,7 @@ struct CaptureChangeTests {
     try device("first", value: 1_000, seconds: 1)
     try device("slow", value: -1_000, seconds: 240)
     let bench = try bench()
-    try bench.set("device", "pulse:slow")
+    try bench.set("device", "alsa:slow")
     let found = script.lines.withLock { $0["first"] }
     let line = try #require(found)
     #expect(try bench.wait(120) { line.isOver })

@@ -18,6 +18,8 @@ private final class Script: Sendable {
   let requested = Locked<String?>(nil)
   /// The names of the devices that were opened, in order.
   let opened = Locked<[String]>([])
+  /// The names of those that were closed, in order.
+  let closed = Locked<[String]>([])
   /// The lines of the devices by their names.
   let lines = Locked<[String: PlaybackLine]>([:])
   private let inUse = Locked<Set<String>>([])
@@ -37,7 +39,7 @@ private final class Script: Sendable {
     let name = settings.name.name
     if name == "gone" {
       throw NodeProblem(
-        "no device \"gone\"", parameter: "device", cure: "use one of: pulse:first, pulse:second")
+        "no device \"gone\"", parameter: "device", cure: "use one of: alsa:first, alsa:second")
     }
     if name == "slow", gate.wait(.milliseconds(120_000)) == nil {
       throw NodeProblem("nobody opened the gate")
@@ -57,6 +59,7 @@ private final class Script: Sendable {
       // Closing a sound card takes its time.
       usleep(100_000)
       free(name)
+      closed.withLock { $0.append(name) }
     }
   }
 
@@ -130,7 +133,7 @@ struct DeviceChangeTests {
 
   init() { script = Script.register(folder.path) }
 
-  private func bench(_ device: String = "pulse:first") throws -> NodeBench {
+  private func bench(_ device: String = "alsa:first") throws -> NodeBench {
     try NodeBench(
       ScriptedPlay.self,
       ["device": .string(device), "path": .string(folder.path), "latency": 200, "prebuffer": 0],
@@ -188,8 +191,8 @@ struct DeviceChangeTests {
     bench.setGeneration(1)
     reply(1, packets: 100, to: bench)
     _ = try wait(bench, for: "replyAudible", seen: &seen)
-    try bench.set("device", "pulse:second")
-    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    try bench.set("device", "alsa:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "alsa:second")
     if !seen.contains(where: { $0.name == "replyFinished" }) {
       _ = try wait(bench, for: "replyFinished", seen: &seen)
     }
@@ -226,7 +229,7 @@ struct DeviceChangeTests {
     }
     #expect(try wait(for: 0))
     // In silence the other device continues behind the present one, up to a period later.
-    for name in ["pulse:second", "pulse:third"] {
+    for name in ["alsa:second", "alsa:third"] {
       try bench.set("device", .string(name))
       #expect(try wait(for: 1))
       #expect(try wait(for: 0))
@@ -246,7 +249,7 @@ struct DeviceChangeTests {
     bench.setGeneration(1)
     reply(1, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
-    try bench.set("device", "pulse:second")
+    try bench.set("device", "alsa:second")
     _ = try wait(bench, for: "deviceChanged", seen: &seen)
     bench.setGeneration(2)
     reply(2, packets: 50, to: bench)
@@ -260,7 +263,7 @@ struct DeviceChangeTests {
   func again() throws {
     let bench = try bench()
     var seen: [BenchEvent] = []
-    for name in ["pulse:second", "pulse:first", "pulse:second"] {
+    for name in ["alsa:second", "alsa:first", "alsa:second"] {
       try bench.set("device", .string(name))
       let event = try wait(bench, for: "deviceChanged", "error", seen: &seen)
       #expect(event.name == "deviceChanged" && event.string("device") == name, "\(event)")
@@ -272,11 +275,11 @@ struct DeviceChangeTests {
   func twice() throws {
     let bench = try bench()
     var seen: [BenchEvent] = []
-    for name in ["pulse:slow", "pulse:second", "pulse:slow"] { try bench.set("device", .string(name)) }
+    for name in ["alsa:slow", "alsa:second", "alsa:slow"] { try bench.set("device", .string(name)) }
     script.gate.fulfill(true)
-    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:slow")
-    try bench.set("device", "pulse:second")
-    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "alsa:slow")
+    try bench.set("device", "alsa:second")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "alsa:second")
     #expect(seen.allSatisfy { $0.name != "error" }, "\(seen)")
     let opened = script.opened.withLock { $0 }
     #expect(opened == ["first", "slow", "second"])
@@ -288,7 +291,7 @@ struct DeviceChangeTests {
     let bench = try bench()
     var seen: [BenchEvent] = []
     let texts = [
-      "pulse:gone": "no device \"gone\"; use one of: pulse:first, pulse:second",
+      "alsa:gone": "no device \"gone\"; use one of: alsa:first, alsa:second",
       "speaker":
         "unknown device \"speaker\"; use pulse, pulse:NAME, alsa, alsa:NAME or file; \"millrace devices\" lists the names",
       "null":
@@ -313,15 +316,15 @@ struct DeviceChangeTests {
   func slow() throws {
     let bench = try bench()
     var seen: [BenchEvent] = []
-    try bench.set("device", "pulse:slow")
-    try bench.set("device", "pulse:gone")
-    try bench.set("device", "pulse:second")
+    try bench.set("device", "alsa:slow")
+    try bench.set("device", "alsa:gone")
+    try bench.set("device", "alsa:second")
     bench.setGeneration(1)
-    reply(1, packets: 50, to: bench)
+    reply(1, packets: 5, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
     #expect(!seen.contains { $0.name == "deviceChanged" })
     script.gate.fulfill(true)
-    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "alsa:second")
     #expect(seen.filter { ["deviceChanged", "error"].contains($0.name) }.count == 1, "\(seen)")
     #expect(bench.close() == [])
     #expect(try sounds("first"))
@@ -333,9 +336,9 @@ struct DeviceChangeTests {
   func silent() throws {
     let bench = try bench()
     var seen: [BenchEvent] = []
-    try bench.set("device", "pulse:silent")
+    try bench.set("device", "alsa:silent")
     let event = try wait(bench, for: "error", seen: &seen)
-    #expect(event.string("device") == "pulse:silent")
+    #expect(event.string("device") == "alsa:silent")
     #expect(
       event.string("text")
         == "the device was opened but does not run; check that it is connected and that no other program holds it, or set another device"
@@ -349,10 +352,32 @@ struct DeviceChangeTests {
   }
 
   @Test(
+    "a device that does not open is given up, the present one continues, and another can be set",
+    .timeLimit(.minutes(10)))
+  func endless() throws {
+    let bench = try bench()
+    var seen: [BenchEvent] = []
+    try bench.set("device", "alsa:slow")
+    let event = try wait(bench, for: "error", seen: &seen)
+    #expect(event.string("device") == "alsa:slow")
+    #expect(
+      event.string("text")
+        == "the device did not open within 10 s; check that it is connected and that its server answers, or set another device"
+    )
+    try bench.set("device", "alsa:second")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "alsa:second")
+    // It opens after all, and is closed.
+    script.gate.fulfill(true)
+    #expect(try bench.wait(120) { script.closed.withLock { $0.contains("slow") } })
+    #expect(!seen.contains { $0.name == "deviceLost" }, "\(seen)")
+    #expect(bench.close() == [])
+  }
+
+  @Test(
     "a lost device can be replaced, which ends its loss; what it does afterwards is no event",
     .timeLimit(.minutes(10)))
   func lost() throws {
-    let bench = try bench("pulse:fragile")
+    let bench = try bench("alsa:fragile")
     var seen: [BenchEvent] = []
     #expect(try bench.wait(120) { !bench.packets("reference").isEmpty })
     let found = script.lines.withLock { $0["fragile"] }
@@ -360,10 +385,10 @@ struct DeviceChangeTests {
     line.lose(at: Clock(.realtime).now)
     _ = try wait(bench, for: "deviceLost", seen: &seen)
     // With nothing else to wait for, the node still finds out that this one does not run.
-    try bench.set("device", "pulse:silent")
-    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "pulse:silent")
-    try bench.set("device", "pulse:second")
-    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "pulse:second")
+    try bench.set("device", "alsa:silent")
+    #expect(try wait(bench, for: "error", seen: &seen).string("device") == "alsa:silent")
+    try bench.set("device", "alsa:second")
+    #expect(try wait(bench, for: "deviceChanged", seen: &seen).string("device") == "alsa:second")
     Script.run(line, epoch: 2)
     bench.setGeneration(1)
     reply(1, packets: 50, to: bench)
@@ -380,8 +405,8 @@ struct DeviceChangeTests {
     "a restarted node whose last device is refused plays to its graph's own, and says why",
     .timeLimit(.minutes(10)),
     arguments: [
-      ("pulse:first", "null"), ("pulse:first", "speaker"), ("pulse:first", "pulse:gone"),
-      ("null", "pulse:second"),
+      ("alsa:first", "null"), ("alsa:first", "speaker"), ("alsa:first", "alsa:gone"),
+      ("null", "alsa:second"),
     ])
   func restartedRefused(device: String, requested: String) throws {
     script.requested.withLock { $0 = requested }
@@ -401,16 +426,16 @@ struct DeviceChangeTests {
 
   @Test("a restarted node plays to the device that was set last", .timeLimit(.minutes(10)))
   func restarted() throws {
-    script.requested.withLock { $0 = "pulse:second" }
+    script.requested.withLock { $0 = "alsa:second" }
     let bench = try bench()
     var seen: [BenchEvent] = []
     bench.setGeneration(1)
     reply(1, packets: 50, to: bench)
     _ = try wait(bench, for: "replyFinished", seen: &seen)
     // It is the present one, and can be replaced.
-    try bench.set("device", "pulse:second")
-    try bench.set("device", "pulse:first")
-    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "pulse:first")
+    try bench.set("device", "alsa:second")
+    try bench.set("device", "alsa:first")
+    #expect(try wait(bench, for: "deviceChanged", "error", seen: &seen).string("device") == "alsa:first")
     let opened = script.opened.withLock { $0 }
     #expect(opened == ["second", "first"])
     #expect(bench.close() == [])

@@ -18,9 +18,33 @@ private final class SlowDevice: AudioDevice {
   @Test("a program that exits waits for a device that is still closing")
   func exits() async {
     await #expect(processExitsWith: .exitCode(42)) {
-      _ = DeviceHandle(SlowDevice())
+      _ = DeviceHandle(SlowDevice(), .pulse)
       exit(0)
     }
+  }
+
+  @Test(
+    "a device that can be open only once waits for those of its kind that are closing, others do not",
+    .timeLimit(.minutes(10)))
+  func exclusive() {
+    final class Gate: AudioDevice {
+      let mayStop = Promise<Bool>()
+      let hasStopped = Locked(false)
+      func start() throws(NodeProblem) {}
+      func stop() {
+        _ = mayStop.wait(.milliseconds(120_000))
+        hasStopped.withLock { $0 = true }
+      }
+    }
+    let (mixed, single) = (Gate(), Gate())
+    DeviceShutdown.end(mixed, .pulse)
+    DeviceShutdown.end(single, .alsa)
+    for kind in [DeviceName.Kind.pulse, .file, .null] { DeviceShutdown.waitForClosing(kind) }
+    #expect(!single.hasStopped.withLock { $0 })
+    single.mayStop.fulfill(true)
+    DeviceShutdown.waitForClosing(.alsa)
+    #expect(single.hasStopped.withLock { $0 } && !mixed.hasStopped.withLock { $0 })
+    mixed.mayStop.fulfill(true)
   }
 
   @Test("a file can be reopened while the previous device is still closing")
@@ -31,7 +55,7 @@ private final class SlowDevice: AudioDevice {
     for _ in 0..<20 {
       let line = PlaybackLine(rate: 8_000, channels: 1, frames: 80, wakePipe: nil, waker: .none)
       let settings = DeviceSettings(name: name, path: path, interval: 20_000_000, skew: 0)
-      let handle = DeviceHandle(try AudioDevices.open(settings, for: line))
+      let handle = DeviceHandle(try AudioDevices.open(settings, for: line), name.kind)
       #expect(throws: NodeProblem.self) { try FilePlayback(settings, line) }
       withExtendedLifetime(handle) {}
     }

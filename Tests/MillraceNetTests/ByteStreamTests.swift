@@ -185,8 +185,7 @@ import Testing
           == NetError(.unresponsive, "127.0.0.1:\(raw.port) sent nothing for \(limit) ms"))
       received = events.received
     }
-    let (paused, its) = try connect(raw.port) { $0.limits.silence = 100 }
-    paused.pause()
+    let (paused, its) = try await connectPaused(raw.port) { $0.limits.silence = 100 }
     #expect(await its.opened())
     // Another stream's limit, which began later, is reached in between.
     let (_, other) = try connect(raw.port) { $0.limits.silence = 400 }
@@ -254,8 +253,7 @@ import Testing
       peer.finish()
       _ = peer.isClosed()
     }
-    let (stream, events) = try connect(raw.port)
-    stream.pause()
+    let (stream, events) = try await connectPaused(raw.port)
     #expect(await events.opened())
     // Until the peer has made no progress for a while: it is stuck, or slower than any machine.
     var (last, still) = (0, 0)

@@ -25,6 +25,16 @@ func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
   }
 }
 
+/// Waits on a thread of its own as long as something is so; throws after ten minutes, because no time limit ends a thread.
+func pause(while isSo: @Sendable () -> Bool) throws {
+  struct Endless: Error {}
+  let end = ContinuousClock.now + .seconds(600)
+  while isSo() {
+    guard ContinuousClock.now < end else { throw Endless() }
+    usleep(1_000)
+  }
+}
+
 /// Waits until something is so. The time limit of the suite ends a wait for what never comes.
 func until(_ isSo: @Sendable () -> Bool) async throws {
   while !isSo() { try await Task.sleep(for: .milliseconds(1)) }

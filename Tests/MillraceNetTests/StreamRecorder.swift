@@ -62,6 +62,25 @@ func connect(
   return (ByteStream.open(request, events: events.receive), events)
 }
 
+/// Opens a byte stream to a loopback port that is paused before the first byte can arrive: `open` only queues the connecting, and the loop pauses
+/// it in the same turn.
+func connectPaused(
+  _ port: Int, _ change: (inout ByteStreamRequest) -> Void = { _ in }
+) async throws -> (stream: ByteStream, events: StreamRecorder) {
+  var made = ByteStreamRequest(try WebAddress("tcp://127.0.0.1:\(port)"))
+  made.limits = .patient
+  change(&made)
+  let (request, events) = (made, StreamRecorder())
+  let stream = await withCheckedContinuation { continuation in
+    NetLoop.shared.run {
+      let stream = ByteStream.open(request, events: events.receive)
+      stream.pause()
+      continuation.resume(returning: stream)
+    }
+  }
+  return (stream, events)
+}
+
 /// Opens a byte stream over TLS to a server with the test certificate for `localhost`.
 func connectSecurely(
   _ port: Int, _ change: (inout ByteStreamRequest) -> Void = { _ in }

@@ -409,7 +409,7 @@ private struct BadConnection: Sendable, CustomTestStringConvertible {
     let tokens = try source(try template(server.port))
     let clock = ManualServiceClock()
     let first = try failure(try await fetch(tokens, clock))
-    #expect(first.text.hasSuffix("failed (status 503) and asks to wait 20 s; its log may say why"))
+    #expect(first.text.hasSuffix("failed (status 503); the server asks to wait 20 s; its log may say why"))
     #expect(first.retryAfter == .milliseconds(20_000) && !first.isFinal)
     clock.advance(by: .milliseconds(18_500))
     let second = try failure(try await fetch(tokens, clock))

@@ -267,7 +267,7 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
     let problem = try #require(
       HTTPTokenProblem(status: 429, retryAfter: header, variables: [], at: unix))
     #expect(problem.retryAfter == seconds.map { .milliseconds(Nanoseconds($0) * 1_000) })
-    let wait = seconds.map { " and asks to wait \($0) s" } ?? ""
+    let wait = seconds.map { "; the server asks to wait \($0) s" } ?? ""
     #expect(
       problem.text
         == "got too many requests (status 429)\(wait); let sessions share a token, or raise its limit")

@@ -181,6 +181,27 @@ struct VideoRecordPathTests {
     #expect(bench.node.close() == [])
   }
 
+  @Test("a node that lives on for a change of path alone ends when that path cannot be recorded to")
+  func durationBeforeRefusal() throws {
+    let (missing, second) = (folder.file("missing"), folder.file("second.mkv"))
+    #expect(mkdir(missing, 0o755) == 0)
+    let first = missing + "/first.mkv"
+    let bench = try RecordBench(first, ["duration": 200])
+    try pushLate(bench, to: 240, isTaken: false)
+    // The second file has its duration before it is to be replaced by the first, which is still recorded to.
+    try set(bench, second, at: 210)
+    try pushLate(bench, from: 240, to: 480, isTaken: false)
+    try set(bench, first, at: 450)
+    #expect(unlink(first) == 0 && rmdir(missing) == 0)
+    try pushLate(bench, from: 480, to: 1_200, isTaken: false)
+    #expect(bench.node.hasEnded)
+    let events = bench.node.events()
+    #expect(events.map(\.name) == ["began", "completed", "began", "completed", "error"])
+    #expect(completed(events).map { $0.string("reason") } == ["duration", "duration"])
+    #expect(events.last?.string("path") == first)
+    #expect(bench.node.close() == [])
+  }
+
   @Test(
     "stop and cancel concern the path that was set last, however many wait", arguments: ["stop", "cancel"])
   func endingOfMany(end: String) throws {

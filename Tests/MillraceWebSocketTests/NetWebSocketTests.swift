@@ -60,7 +60,8 @@ import Testing
         #"{"event":"first"}"#, #"{"event":"\#(secret)"#, "[1]", "", #"{"event":"last"}"#,
       ])
     let bench = try NodeBench(
-      NetWebSocket.self, ["url": .string("ws://127.0.0.1:\(backend.port)/"), "first": 10, "most": 20],
+      NetWebSocket.self,
+      ["url": .string("ws://127.0.0.1:\(backend.port)/"), "first": 10, "most": 20, "open": 600_000],
       inputs: ["text": lines], wanted: ["text": .kind(.event)], clock: .realtime)
     var texts: [String] = []
     var events: [BenchEvent] = []

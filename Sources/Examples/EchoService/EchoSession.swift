@@ -180,10 +180,13 @@ struct EchoSession: ServiceSession {
     case .hangUp(nil, _):
       cutReply(by: .local)
       end(nil, isLocal: true)
-    default:
-      let text = "\"\(command.name)\" is not supported by the service, or only while it listens"
-      actions.append(.refuse(.echo(.request, .continue, text, of: .command)))
+    case .say, .ask: refuse("the service takes one text, without images, each time it listens")
+    default: refuse("\"\(command.name)\" is not supported by the service")
     }
+  }
+
+  private mutating func refuse(_ text: String) {
+    actions.append(.refuse(.echo(.request, .continue, text, of: .command)))
   }
 
   /// The connection is of no use any more.

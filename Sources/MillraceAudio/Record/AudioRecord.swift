@@ -18,8 +18,8 @@ public import MillraceCore
 ///   neither can the path of the file that is being recorded: set an empty one first. A relative path is then relative to the program's
 ///   working directory.
 /// - A node that starts with a path ends when its file was stopped, cancelled or has its duration. If a change of `path` waits when a file
-///   has its duration, the node continues with that change. A node that starts with an empty path then waits for the next path, and ends
-///   with its inputs.
+///   has its duration, the node continues with that change, or ends if that path cannot be recorded to. A node that starts with an empty
+///   path then waits for the next path, and ends with its inputs.
 /// - A node that is restarted after a fault (`onError`) begins with the path that was set last, and replaces a file that it had begun. If
 ///   that path cannot be recorded to, event `error` says why, and the node waits for the next path.
 /// - A graph that is stopped completes the file. A killed process leaves a file that plays up to the last second or so. The encoders
@@ -55,6 +55,8 @@ public struct AudioRecord: ~Copyable, Node {
   private var timeline: RecordingTimeline
   /// The file being written; nil: nothing is recorded.
   private var current: Recording?
+  /// The last file ended at its duration, and the node is there only for the change that waited.
+  private var livesForChange = false
   /// The path of a recreated node that cannot be recorded to, until it is reported.
   private var refused: (path: String, problem: NodeProblem)?
   private var changes = RecordingChanges()
@@ -180,12 +182,17 @@ public struct AudioRecord: ~Copyable, Node {
     guard !path.isEmpty else {
       try current?.complete("stopped", &ports)
       current = nil
+      livesForChange = false
       return
     }
     // Until the next file has begun, the current one can continue.
-    guard let next = open(path, &ports) else { return }
+    guard let next = open(path, &ports) else {
+      if livesForChange && changes.next == nil { try complete("duration", &ports) }
+      return
+    }
     try current?.complete("replaced", &ports)
     current = next
+    livesForChange = false
     next.postBegan(&ports)
   }
 
@@ -234,6 +241,7 @@ public struct AudioRecord: ~Copyable, Node {
     guard changes.next != nil else { return try endFile("duration", &ports) }
     try file.complete("duration", &ports)
     current = nil
+    livesForChange = endsWithFile
   }
 
   private func write(_ count: Int, to file: Recording, _ ports: inout Ports) throws(NodeFault) {

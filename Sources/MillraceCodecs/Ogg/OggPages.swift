@@ -79,7 +79,7 @@ struct OggPages: ~Copyable {
     _ = unsafe ogg_sync_clear(sync)
     unsafe sync.deallocate()
     unsafe page.deallocate()
-    if descriptor >= 0 { close(descriptor) }
+    if descriptor >= 0 { FileLock.close(descriptor) }
   }
 
   /// Finds the next page.

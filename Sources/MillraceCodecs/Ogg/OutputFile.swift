@@ -23,11 +23,7 @@ struct OutputFile: ~Copyable {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
   }
 
-  deinit {
-    // Closing alone would keep the claim while a child process that is being started still has it open: see `FileLock`.
-    release()
-    close(descriptor)
-  }
+  deinit { FileLock.close(descriptor) }
 
   /// Releases the claim: nothing more will be written.
   borrowing func release() { FileLock.unlock(descriptor) }

@@ -48,7 +48,7 @@ public struct SpeechRead: ~Copyable, Node {
     descriptor = first.descriptor
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit { if descriptor >= 0 { FileLock.close(descriptor) } }
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if wasInterrupted { return .ended }
@@ -109,7 +109,7 @@ public struct SpeechRead: ~Copyable, Node {
   }
 
   private mutating func openNext() throws(NodeFault) {
-    close(descriptor)
+    FileLock.close(descriptor)
     descriptor = -1
     file += 1
     guard file < paths.count else { return }

@@ -3,12 +3,12 @@ internal import Synchronization
 /// A node whose parameter `device` can be set while its graph runs.
 ///
 /// Opening a device blocks for up to seconds, so it is done on a thread of its own while the present device continues. The node moves when the
-/// other one is ready, and one that cannot be opened changes nothing. Devices are opened one at a time, since one may be usable only once:
-/// of several that are set meanwhile, the last counts.
+/// other one is ready, and one that cannot be opened changes nothing. Devices are opened one at a time, because some can be open only once: of
+/// several that are set meanwhile, the last counts.
 ///
 /// On the voice lane a change is the exception to the rules of `Node`, twice for each device that somebody sets. Setting it copies its name and
-/// creates a thread. Taking it posts an event with its name, frees the device before and creates the thread that closes that. Both cost about as
-/// much as creating a thread. In between, a call reads one atomic.
+/// creates a thread. Taking it, or giving it up, posts an event with its name, and creates the thread that closes the device that is not used any
+/// more. Both cost about as much as creating a thread. In between, a call reads one atomic, and once the device is open also asks whether it runs.
 package protocol DeviceChanging: ~Copyable {
   /// An open device. Releasing it closes it.
   associatedtype Device
@@ -28,7 +28,11 @@ package protocol DeviceChanging: ~Copyable {
   mutating func readiness(of device: Device, _ ports: inout Ports) throws(NodeProblem) -> DeviceReadiness
 
   /// Uses the device in place of the present one.
-  mutating func move(to device: Device, _ ports: inout Ports)
+  /// - Returns: true when it has been lost already.
+  mutating func move(to device: Device, _ ports: inout Ports) -> Bool
+
+  /// Reports that the device to which the node has just moved is lost.
+  mutating func postLost(_ ports: inout Ports)
 }
 
 /// Whether an open device can take the place of the present one.
@@ -49,9 +53,13 @@ package struct DeviceChange<Device> {
   fileprivate var requested: String?
   /// Until when the device that is open has to run.
   fileprivate var limit: Nanoseconds?
-  /// When an open device that is silent is given up; nil while there is none. A node with nothing else to wait for asks to be called then.
+  /// When a device that does not open, or is open and silent, is given up; nil while there is none. A node with nothing else to wait for asks to
+  /// be called then.
   package fileprivate(set) var deadline: Nanoseconds?
 
+  /// How long a device may take to open. Audio devices and cameras limit themselves to 7 s, with those that are closing; a screen on another
+  /// machine waits as long as TCP does.
+  fileprivate static var longestOpening: Nanoseconds { .milliseconds(10_000) }
   /// How long an open device may be silent. Sound cards start within a second, cameras within two or three.
   fileprivate static var longestSilence: Nanoseconds { .milliseconds(5_000) }
 
@@ -100,20 +108,42 @@ extension DeviceChanging where Self: ~Copyable {
     if let (name, problem) = change.refused.take() { postError(problem, name, &ports) }
     guard let opening = change.opening else { return }
     do throws(NodeProblem) {
-      guard let device = try opening.device else { return }
+      guard let device = try opening.device else {
+        // Its thread closes it, should it open after all.
+        return giveUpIfLate(opening, &ports)
+      }
       // One that was set since then takes its place; this one is closed unused.
       if change.requested == nil {
         guard try isReady(device, &ports) else { return }
-        move(to: device, &ports)
-        change.device = opening.name
-        let name = Array(opening.name.utf8)
-        ports.post(Self.changeEvents.changed) { $0.field("device", utf8: name.span) }
+        use(device, opening.name, &ports)
       }
     } catch {
       postError(error, opening.name, &ports)
     }
     // An unused device begins to close here, and not while the next one is being opened.
     opening.release()
+    endOpening(&ports)
+  }
+
+  private mutating func use(_ device: Device, _ name: String, _ ports: inout Ports) {
+    let isLost = move(to: device, &ports)
+    change.device = name
+    let bytes = Array(name.utf8)
+    ports.post(Self.changeEvents.changed) { $0.field("device", utf8: bytes.span) }
+    if isLost { postLost(&ports) }
+  }
+
+  private mutating func giveUpIfLate(_ opening: DeviceOpening<Device>, _ ports: inout Ports) {
+    guard let limit = change.deadline, ports.now >= limit else { return }
+    let problem = NodeProblem(
+      "the device did not open within \(DeviceChange<Device>.longestOpening / 1_000_000_000) s",
+      parameter: "device",
+      cure: "check that it is connected and that its server answers, or set another device")
+    postError(problem, opening.name, &ports)
+    endOpening(&ports)
+  }
+
+  private mutating func endOpening(_ ports: inout Ports) {
     change.opening = nil
     change.limit = nil
     change.deadline = nil
@@ -135,7 +165,10 @@ extension DeviceChanging where Self: ~Copyable {
     guard change.opening == nil, let name = change.requested else { return }
     change.requested = nil
     guard name != change.device else { return }
-    do throws(NodeProblem) { change.opening = try opening(of: name) } catch {
+    do throws(NodeProblem) {
+      change.opening = try opening(of: name)
+      change.deadline = ports.now &+ DeviceChange<Device>.longestOpening
+    } catch {
       postError(error, name, &ports)
     }
   }

@@ -15,7 +15,7 @@ public enum Outcome: Sendable, Hashable {
 /// `explain`, which come from the control side while no other call runs.
 ///
 /// On the voice lane, `process`, `finish`, `receive` and `interrupted` must not use the heap, locks, system calls or strings. The one
-/// exception is a parameter that is set rarely and by hand, such as a device: setting it may cost a thread, and its documentation says so.
+/// exception is a parameter that is set rarely and by hand, such as a device: setting it may create a thread, and its documentation says so.
 public protocol Node: ~Copyable, SendableMetatype {
   /// Type name, ports, parameters and timing: everything a graph checks before it creates a node.
   static var contract: NodeContract { get }

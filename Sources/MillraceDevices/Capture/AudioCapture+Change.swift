@@ -22,14 +22,14 @@ extension AudioCapture: DeviceChanging {
     return open?.line.front == nil ? .ready : .running
   }
 
-  package mutating func move(to other: OpenCapture, _ ports: inout Ports) {
+  package mutating func move(to other: OpenCapture, _ ports: inout Ports) -> Bool {
     if let open { postDeviceEvents(open.line, &ports) }
     _ = other.line.takeOverrun()
     let isLost = DeviceEvent.drain(other.line.nextEvent)
     open = other
     hasMoved = true
     if let lostAt { postBack(ports.now &- lostAt, &ports) }
-    if isLost { postLost(&ports) }
+    return isLost
   }
 
   /// Places the first block of another device where its time is, behind the last one of the device before. Blocks that begin before the end of

@@ -164,7 +164,7 @@ public struct AudioCapture: ~Copyable, Node {
   // MARK: Events
 
   /// Posts that the device disappeared.
-  mutating func postLost(_ ports: inout Ports) {
+  package mutating func postLost(_ ports: inout Ports) {
     losses += 1
     lostAt = ports.now
     let count = losses

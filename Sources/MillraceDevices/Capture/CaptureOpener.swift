@@ -7,7 +7,7 @@ package struct OpenCapture {
   let device: DeviceHandle
 }
 
-/// Opens the capture devices of one node, after those that are being closed. Blocks; any thread but a worker.
+/// Opens the capture devices of one node, after those that are being closed where one can be open only once. Blocks; any thread but a worker.
 struct CaptureOpener: Sendable {
   /// Starts a device for a line; tests script it.
   typealias Start =
@@ -26,10 +26,10 @@ struct CaptureOpener: Sendable {
   /// Opens a device; nil for `null`, which has no line.
   func open(_ name: DeviceName) throws(NodeProblem) -> OpenCapture? {
     guard name.kind != .null else { return nil }
-    DeviceShutdown.settle()
+    DeviceShutdown.waitForClosing(name.kind)
     let line = CaptureLine(
       rate: shape.rate, frames: frames, frameBytes: shape.channels * shape.sample.byteCount, waker: waker)
     let settings = DeviceSettings(name: name, path: path, interval: interval, skew: skew)
-    return OpenCapture(line: line, device: DeviceHandle(try start(settings, line, shape)))
+    return OpenCapture(line: line, device: DeviceHandle(try start(settings, line, shape), name.kind))
   }
 }

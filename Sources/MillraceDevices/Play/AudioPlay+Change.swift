@@ -30,8 +30,8 @@ extension AudioPlay: DeviceChanging {
   /// How soon a clock is read again that was being written, in nanoseconds.
   static let retry: Nanoseconds = 1_000_000
 
-  package mutating func move(to open: OpenPlayback, _ ports: inout Ports) {
-    guard let route else { return }
+  package mutating func move(to open: OpenPlayback, _ ports: inout Ports) -> Bool {
+    guard let route else { return false }
     if let line = route.line { postDeviceEvents(line, &ports) }
     let isLost = DeviceEvent.drain(open.line.nextEvent)
     route.replace(by: open)
@@ -39,6 +39,6 @@ extension AudioPlay: DeviceChanging {
     _ = schedule.follow(.none, offset: 0)
     hasMoved = true
     if let lostAt { postBack(ports.now &- lostAt, &ports) }
-    if isLost { postLost(&ports) }
+    return isLost
   }
 }

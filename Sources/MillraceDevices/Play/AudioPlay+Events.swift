@@ -1,4 +1,4 @@
-internal import MillraceCore
+package import MillraceCore
 internal import MillraceDSP
 
 extension AudioPlay {
@@ -74,7 +74,7 @@ extension AudioPlay {
   }
 
   /// Posts that the device disappeared.
-  mutating func postLost(_ ports: inout Ports) {
+  package mutating func postLost(_ ports: inout Ports) {
     losses += 1
     lostAt = ports.now
     let count = losses

@@ -35,7 +35,7 @@ final class DeviceRoute {
   /// Frames taken from packets but not yet written to the device.
   var waiting: Double { Double(stagedFrames) + (resampler?.held ?? 0) }
 
-  /// nil if the graph's clock is the device's, so that no route is needed.
+  /// A route to an open device; nil where the graph's clock is the device's, so that none is needed.
   ///
   /// - Parameters:
   ///   - open: the device and its line; nil for `null`.

@@ -7,7 +7,7 @@ package struct OpenPlayback {
   let device: DeviceHandle
 }
 
-/// Opens the playback devices of one node, after those that are being closed. Blocks; any thread but a worker.
+/// Opens the playback devices of one node, after those that are being closed where one can be open only once. Blocks; any thread but a worker.
 struct PlaybackOpener: Sendable {
   /// Starts a device for a line; tests script it.
   typealias Start = @Sendable (DeviceSettings, PlaybackLine) throws(NodeProblem) -> any AudioDevice
@@ -28,7 +28,7 @@ struct PlaybackOpener: Sendable {
   /// Opens a device; nil for `null`, which has no line.
   func open(_ name: DeviceName) throws(NodeProblem) -> OpenPlayback? {
     guard name.kind != .null else { return nil }
-    DeviceShutdown.settle()
+    DeviceShutdown.waitForClosing(name.kind)
     var wakePipe: WakePipe?
     if name.kind == .pulse {
       wakePipe = WakePipe()
@@ -40,6 +40,6 @@ struct PlaybackOpener: Sendable {
     let line = PlaybackLine(
       rate: rate, channels: channels, frames: longest, ahead: ahead, wakePipe: wakePipe, waker: waker)
     let settings = DeviceSettings(name: name, path: path, interval: interval, skew: skew)
-    return OpenPlayback(line: line, device: DeviceHandle(try start(settings, line)))
+    return OpenPlayback(line: line, device: DeviceHandle(try start(settings, line), name.kind))
   }
 }

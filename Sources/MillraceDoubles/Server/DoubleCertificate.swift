@@ -14,7 +14,8 @@ public final class DoubleCertificate: Sendable {
   /// Writes the files.
   /// - Throws: why they cannot be written.
   public init() throws(DoubleProblem) {
-    let parent = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+    let given = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? ""
+    let parent = given.isEmpty ? "/tmp" : given
     var template = Array("\(parent)/millrace-double-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else {
       throw .other("cannot create a folder in \"\(parent)\"; free some space there, or set TMPDIR")

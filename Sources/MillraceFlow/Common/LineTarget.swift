@@ -53,7 +53,7 @@ struct LineTarget: ~Copyable {
     return OpenedFile.truncate(descriptor)
   }
 
-  deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
+  deinit { if ownsDescriptor && descriptor >= 0 { FileLock.close(descriptor) } }
 
   /// True when the file's last line is unfinished, as a killed program leaves it.
   func endsInsideLine(_ path: String) -> Bool {

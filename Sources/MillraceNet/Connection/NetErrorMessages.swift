@@ -43,7 +43,7 @@ enum NetErrorMessages {
     }
     if detail.contains("WRONG_VERSION_NUMBER") || detail.contains("HTTP_REQUEST") {
       return NetError(
-        .tls, "\(peer) does not speak TLS; use ws:, http: or tcp: if that is intended")
+        .tls, "\(peer) does not speak TLS; check the port, or use an address without TLS")
     }
     switch error as? NIOSSLError {
     case .uncleanShutdown?:

@@ -50,7 +50,7 @@ public final class HTTPReply: Sendable {
   public func resume() { onLoop { $0.setPaused(false) } }
 
   /// Calls `body` on the server's thread when the exchange is over: nil when the answer was sent, or why it was not, for example because
-  /// the client has gone (`lost`), or took nothing for as long as the limits allow (`timeout`).
+  /// the client has gone (`lost`), or read nothing for as long as the limits allow (`timeout`).
   public func whenOver(_ body: @escaping @Sendable (NetError?) -> Void) {
     let state = state
     gate.execute(on: loop) {

@@ -94,9 +94,9 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     exchange?.end(stall ?? NetError(.lost, "the client closed the connection"))
   }
 
-  /// The client takes nothing of what it is sent.
+  /// The client reads nothing of what it is sent.
   private func giveUp() {
-    stall = NetError(.timeout, "the client took nothing for \(server.limits.patience) ms")
+    stall = NetError(.timeout, "the client read nothing for \(server.limits.patience) ms")
     // Writes that wait fail, and with them their responses.
     close()
   }

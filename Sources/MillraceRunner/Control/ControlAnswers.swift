@@ -94,7 +94,7 @@ final class ControlAnswers: Sendable {
     if ownsDescriptor { _ = ftruncate(descriptor, 0) }
   }
 
-  deinit { if ownsDescriptor && descriptor >= 0 { close(descriptor) } }
+  deinit { if ownsDescriptor && descriptor >= 0 { FileLock.close(descriptor) } }
 
   /// The answers lost so far. First tries again to write the remainder of a partly written answer.
   var losses: Losses {

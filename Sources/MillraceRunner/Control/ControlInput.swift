@@ -57,7 +57,7 @@ struct ControlInput: ~Copyable {
     }
   }
 
-  deinit { if !isStandardInput { close(descriptor) } }
+  deinit { if !isStandardInput { FileLock.close(descriptor) } }
 
   /// True when the input reads the pipe to which a descriptor writes.
   func readsPipe(of other: Int32) -> Bool { FileKind.isSamePipe(descriptor, other) }

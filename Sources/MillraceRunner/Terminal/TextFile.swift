@@ -61,7 +61,11 @@ struct TextFile: ~Copyable {
     }
   }
 
-  deinit { if descriptor >= 0 { close(descriptor) } }
+  deinit {
+    guard descriptor >= 0 else { return }
+    // A lock on standard output is another program's.
+    if isRegular { FileLock.close(descriptor) } else { close(descriptor) }
+  }
 
   /// Appends a text. After a failure, further text is discarded; see `failure`.
   mutating func write(_ text: String) {

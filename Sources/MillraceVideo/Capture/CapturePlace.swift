@@ -1,7 +1,7 @@
 internal import Glibc
 internal import MillraceCore
 
-/// What a node captures, whichever device it is captured from.
+/// The kind of device, the region, the size and the rate that a node captures, from whichever device.
 struct CapturePlace: Sendable {
   enum Kind: String, Sendable {
     case screen, camera, test

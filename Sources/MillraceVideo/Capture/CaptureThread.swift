@@ -24,26 +24,32 @@ final class CaptureThread: Sendable {
     static let ended = 2
   }
 
-  /// Threads that were stopped and have not closed their device yet.
-  private static let closing = Atomic<Int>(0)
-  /// Longest wait for them, in milliseconds. A stalled camera delivers no picture that would end its thread.
+  /// Threads that were stopped and have not closed their device yet, by the device.
+  private static let closing = Locked<[String: Int]>([:])
+  /// Longest wait for them, in milliseconds; chosen. A stalled camera delivers no picture that would end its thread.
   private static let longestClosing = 3_000
 
   private let shared = Locked(Update())
   private let phase = Atomic<Int>(Phase.reading)
   private let waker: Waker
+  /// Which device it reads.
+  private let device: String
 
-  private init(_ waker: Waker) { self.waker = waker }
+  private init(_ device: String, _ waker: Waker) {
+    self.device = device
+    self.waker = waker
+  }
 
-  /// Opens the device and starts reading it, after those that are being closed: a camera can be open only once. Blocks.
+  /// Opens the device and starts reading it, when threads that have read it before have closed it: a camera can be open only once. Blocks.
   static func start(_ place: Demuxer.Source, waker: Waker) throws(NodeProblem) -> CaptureThread {
-    settle()
+    let device = "\(place.device ?? "") \(place.url)"
+    waitForClosing(device)
     let demuxer = try Demuxer(place)
     guard let (index, codec) = unsafe try demuxer.best(AVMEDIA_TYPE_VIDEO) else {
       throw demuxer.problem("delivers no pictures, only \(demuxer.streamNames)", cure: nil)
     }
     let decoder = unsafe try StreamDecoder(demuxer, index, codec, threads: 1)
-    let capture = CaptureThread(waker)
+    let capture = CaptureThread(device, waker)
     let parcel = Parcel(Source(demuxer: demuxer, decoder: decoder))
     guard DetachedThread.start("millrace-grab", { capture.run(parcel) }) == 0 else {
       throw NodeProblem(
@@ -66,13 +72,18 @@ final class CaptureThread: Sendable {
   private func run(_ parcel: Parcel<Source>) {
     if let source = parcel.take() { read(source) }
     // The device is closed.
-    if phase.exchange(Phase.ended, ordering: .sequentiallyConsistent) == Phase.stopped {
-      Self.closing.subtract(1, ordering: .sequentiallyConsistent)
+    if phase.exchange(Phase.ended, ordering: .sequentiallyConsistent) == Phase.stopped { hasClosed() }
+  }
+
+  private func hasClosed() {
+    Self.closing.withLock { closing in
+      let rest = (closing[device] ?? 1) - 1
+      closing[device] = rest > 0 ? rest : nil
     }
   }
 
-  private static func settle() {
-    for _ in 0..<longestClosing where closing.load(ordering: .sequentiallyConsistent) > 0 { usleep(1_000) }
+  private static func waitForClosing(_ device: String) {
+    for _ in 0..<longestClosing where closing.withLock({ $0[device] != nil }) { usleep(1_000) }
   }
 
   private func read(_ source: Source) {
@@ -126,8 +137,7 @@ final class CaptureThread: Sendable {
 
   /// Stops the thread after the picture it waits for. Call it once; does not block.
   func stop() {
-    Self.closing.add(1, ordering: .sequentiallyConsistent)
-    guard phase.exchange(Phase.stopped, ordering: .sequentiallyConsistent) == Phase.ended else { return }
-    Self.closing.subtract(1, ordering: .sequentiallyConsistent)
+    Self.closing.withLock { $0[device, default: 0] += 1 }
+    if phase.exchange(Phase.stopped, ordering: .sequentiallyConsistent) == Phase.ended { hasClosed() }
   }
 }

@@ -79,7 +79,7 @@ extension VideoRead {
   /// Refuses a picture whose header declares a size beyond the limit, before a library sees it.
   static func checkSize(_ path: String, _ source: Demuxer.Source) throws(NodeProblem) {
     let file = try OpenedFile(path, for: .reading)
-    defer { _ = close(file.descriptor) }
+    defer { FileLock.close(file.descriptor) }
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: PictureHeader.maxHeaderBytes) { target, count in
       count = unsafe max(0, pread(file.descriptor, target.baseAddress, target.count, 0))
     }

@@ -213,7 +213,7 @@ let package = Package(
       name: "MillraceIVHDouble",
       dependencies: [
         "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceGraph",
-        "MillraceService", "MillraceConformance", "MillraceDoubles",
+        "MillraceService", "MillraceConformance", "MillraceDoubles", "MillraceEngine", video,
       ],
       swiftSettings: strict),
 
@@ -404,7 +404,8 @@ let package = Package(
       dependencies: [
         "MillraceIVH", "MillraceIVHDouble", "MillraceDoubles", "MillraceConformance", "MillraceNet",
         "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
-        "MillraceCore",
+        "MillraceCore", "MillraceAudio", "MillraceVideo", "MillraceDevices", "MillraceFlow", "TestMedia",
+        "TestNet", "TestSystem",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -492,10 +493,11 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
-    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceIVHTests", "MillraceDoublesTests", "MillraceConformanceTests",
-    "net-peer",
+    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceIVHTests", "MillraceDoublesTests",
+    "MillraceConformanceTests", "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],
+  "ivh": ["MillraceIVHTests", "MillraceServiceTests", "MillraceDialogTests", "MillraceVideoTests"],
   "wires": ["MillraceNetTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]

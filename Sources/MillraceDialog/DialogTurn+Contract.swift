@@ -21,6 +21,9 @@ extension DialogTurn {
         "control", .kind(.event).or(.kind(.text)), text: "commands of the user or the program",
         required: false,
         holds: 2),
+      PortContract(
+        "stream", .kind(.event), text: "events of rtmp.pull, where replies are a stream; the service gets `firstPicture`",
+        required: false),
     ],
     outputs: [
       PortContract("control", .kind(.event), text: "commands and reports for the service", required: false)
@@ -48,7 +51,7 @@ extension DialogTurn {
         "commandRefused", text: "a command without an `id` had no effect: `text` says why"),
     ],
     budget: 100, drive: .itself,
-    asynchronousPaths: ["service", "playback", "voice", "control"].map {
+    asynchronousPaths: ["service", "playback", "voice", "control", "stream"].map {
       AsynchronousPath(from: $0, to: "control")
     },
     examples: [

@@ -4,7 +4,8 @@ public import MillraceCore
 /// and reports to the service what was really heard.
 ///
 /// - In `service`: the events of a service node. In `playback`: those of `audio.play`. In `voice`: those of `audio.vad`. In
-///   `control`: commands of the user or the program, as a service takes them; they may also be sent to the node.
+///   `control`: commands of the user or the program, as a service takes them; they may also be sent to the node. In `stream`: the events of
+///   `rtmp.pull`, where the service's replies are a stream.
 /// - Out `control`: for the service's `control`: the commands that fit the turn, in order, and the playback reports.
 /// - A voice over a reply ducks playback. Once it has spoken for `minSpeech`, the reply is cancelled and the service interrupted;
 ///   otherwise playback resumes with the sample after the last one played.
@@ -20,6 +21,7 @@ public struct DialogTurn: Node, ~Copyable {
   private static var playbackInput: Int { 1 }
   private static var voiceInput: Int { 2 }
   private static var controlInput: Int { 3 }
+  private static var streamInput: Int { 4 }
 
   /// Events in the order of the contract.
   enum Event: Int {
@@ -51,6 +53,7 @@ public struct DialogTurn: Node, ~Copyable {
     if try takeService(&ports) { return .again }
     if try takeVoice(&ports) { return .again }
     if try takePlayback(&ports) { return .again }
+    if try takeStream(&ports) { return .again }
     if let deadline = machine.deadline { ports.wake(at: deadline) }
     return .done
   }
@@ -81,6 +84,13 @@ public struct DialogTurn: Node, ~Copyable {
     return true
   }
 
+  /// A service whose replies are a stream may wait for its first picture.
+  private mutating func takeStream(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard ports.hasPacket(Self.streamInput), let packet = ports.next(Self.streamInput) else { return false }
+    try handleStream(packet, &ports)
+    return true
+  }
+
   // The packets are consumed: borrowing one allocates in debug builds.
 
   private mutating func handleService(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
@@ -99,6 +109,11 @@ public struct DialogTurn: Node, ~Copyable {
     // The service is notified first: the machine may be waiting for its answer.
     try pass(packet, &ports)
     try handle(input, &ports)
+  }
+
+  private func handleStream(_ packet: consuming Packet, _ ports: inout Ports) throws(NodeFault) {
+    let isFirstPicture = EventPeek(packet.samples(of: UInt8.self)).has("event", "firstPicture")
+    if isFirstPicture { try pass(packet, &ports) }
   }
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {

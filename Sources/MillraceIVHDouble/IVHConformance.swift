@@ -17,6 +17,7 @@ public final class IVHConformance: ServiceDouble {
     traits.replies = nil
     traits.detectsSpeech = false
     traits.streamsReplies = true
+    traits.stream = "stream"
     traits.kickReasons = [.replaced]
     traits.sendsMedia = true
     traits.answers = .whenListening

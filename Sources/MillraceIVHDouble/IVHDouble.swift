@@ -13,6 +13,8 @@ public final class IVHDouble: Sendable {
 
   private let server: Server
   private let desk: IVHDesk
+  /// Carries the pictures; nil: there are none, or the scenario names a server.
+  private let pictures: PictureServer?
 
   /// The port it listens on.
   public var port: Int { server.port }
@@ -25,9 +27,10 @@ public final class IVHDouble: Sendable {
     "\(isSecure ? "https" : "http")://127.0.0.1:\(port)"
   }
 
-  private init(_ server: Server, _ desk: IVHDesk) {
+  private init(_ server: Server, _ desk: IVHDesk, _ pictures: PictureServer?) {
     self.server = server
     self.desk = desk
+    self.pictures = pictures
   }
 
   /// Starts listening on this machine.
@@ -35,17 +38,25 @@ public final class IVHDouble: Sendable {
   public static func listen(
     _ scenario: IVHScenario = IVHScenario(), _ options: DoubleOptions = DoubleOptions()
   ) async throws(DoubleProblem) -> IVHDouble {
+    var scenario = scenario
+    var pictures: PictureServer?
+    if scenario.hasPicture && scenario.stream.isEmpty { pictures = try await PictureServer.start() }
+    if scenario.stream.isEmpty { scenario.stream = pictures?.address ?? "rtmp://127.0.0.1:1935/live" }
     let server = Server(scenario, observer: options.observer, watch: options.watch)
     let desk = IVHDesk(server)
     try await server.listenForRequests(options) { desk.decide($0) }
-    return IVHDouble(server, desk)
+    return IVHDouble(server, desk, pictures)
   }
 
   /// Discards what the report lists of a dialogue.
   public func forget() { server.forget() }
 
-  /// Stops listening.
-  public func stop() { server.stop() }
+  /// Stops listening, and ends all pictures.
+  public func stop() {
+    server.stop()
+    desk.stop()
+    pictures?.stop()
+  }
 }
 
 /// Receives requests and channels. On the network thread.
@@ -66,6 +77,13 @@ final class IVHDesk: @unchecked Sendable {
   init(_ server: Server) {
     self.server = server
     failing = server.scenario.failing
+  }
+
+  /// Ends all pictures. Any thread.
+  func stop() {
+    NetLoop.shared.run { [self] in
+      for figure in figures.values { figure.endPicture() }
+    }
   }
 
   private var time: Int { UnixTime.seconds + server.scenario.clock }

@@ -28,6 +28,8 @@ final class IVHFigure: @unchecked Sendable {
   private var isStarted = false
   private var isReplaced = false
   private var channel: WebSocket?
+  /// Nil: nothing is published.
+  private var picture: IVHPicture?
   private var isStalled = false
 
   // What is spoken.
@@ -46,6 +48,8 @@ final class IVHFigure: @unchecked Sendable {
   private var ear = DoubleEar(.pcm, rate: 16_000)
   private var sequence = 0
   private var isVoiceEnding = false
+  /// What waits until the figure begins to speak it.
+  private var held: [Int16] = []
 
   init(_ double: IVHDouble.Server, id: String, user: String, driver: Int, isSession: Bool) {
     self.double = double
@@ -63,9 +67,21 @@ final class IVHFigure: @unchecked Sendable {
       if state == .preparing { state = .active }
     }
     if double.scenario.preparing == 0 { state = .active }
+    if double.scenario.hasPicture { publish() }
     guard !isSession else { return }
     // Without a start the opening line comes by itself.
     double.later(10_000) { [self] in if state == .active && !isStarted { begin() } }
+  }
+
+  private var address: String { "\(double.scenario.stream)/\(id)" }
+
+  private func publish() {
+    let double = double
+    picture = IVHPicture(
+      to: address, width: double.scenario.width, height: double.scenario.height
+    ) { double.violate("noPicture", $0) }
+    let end = double.scenario.pictureEnds
+    if end > 0 { double.later(end) { [self] in picture?.stop() } }
   }
 
   func status() -> IVHReply {
@@ -74,7 +90,6 @@ final class IVHFigure: @unchecked Sendable {
       JSONValue.Member("SessionId", .string(id)), JSONValue.Member("SessionStatus", .integer(number)),
     ]
     if state == .active {
-      let address = "\(double.scenario.stream)/\(id)"
       double.noteStream(address)
       members.append(JSONValue.Member("PlayStreamAddr", .string(address)))
     }
@@ -120,11 +135,14 @@ final class IVHFigure: @unchecked Sendable {
     close()
   }
 
+  func endPicture() { picture?.stop() }
+
   func close() {
     state = .closed
     step += 1
     channel?.close(code: 1000)
     channel = nil
+    picture?.stop()
   }
 
   // MARK: The channel
@@ -273,6 +291,7 @@ final class IVHFigure: @unchecked Sendable {
     }
     guard driver != 1 else { return nil }
     if drive == .none && !audio.isEmpty { beginVoice(request) }
+    hold(audio)
     if isLast { endVoice(isCut: data["Interrupt"]?.bool == true) }
     return nil
   }
@@ -284,12 +303,29 @@ final class IVHFigure: @unchecked Sendable {
     reply = double.nextReply()
     turn = double.nextTurn()
     round = nextRound(request)
+    held = []
     let plan = step
     if misbehave(at: .thinking) { return }
-    double.later(turn.thinks) { [self] in
+    // A picture shows the voice in real time: what is ahead bridges a late packet.
+    double.later(max(turn.thinks, picture == nil ? 0 : Self.voiceLead)) { [self] in
       guard plan == step, drive == .voice else { return }
       begun()
     }
+  }
+
+  /// Milliseconds of voice that a figure with a picture waits for.
+  private static let voiceLead = 320
+
+  private func hold(_ audio: [UInt8]) {
+    guard let voice = picture?.voice, drive == .voice else { return }
+    held += Self.samples(audio)
+    guard isSpeaking else { return }
+    voice.speak(held)
+    held = []
+  }
+
+  private static func samples(_ bytes: [UInt8]) -> [Int16] {
+    stride(from: 0, to: bytes.count - 1, by: 2).map { Int16(truncatingIfNeeded: Int(bytes[$0]) | Int(bytes[$0 + 1]) << 8) }
   }
 
   private func endVoice(isCut: Bool) {
@@ -301,7 +337,11 @@ final class IVHFigure: @unchecked Sendable {
     double.later(turn.thinks + 50) { [self] in
       guard plan == step, drive == .voice else { return }
       if !isSpeaking { begun() }
-      end(.client)
+      // The drive is over when the rest of it was spoken.
+      let rest = picture.map { $0.voice.waiting * 1_000 / FigureVoice.rate } ?? 0
+      double.later(rest) { [self] in
+        if plan == step, drive == .voice { end(.client) }
+      }
     }
   }
 
@@ -332,24 +372,49 @@ final class IVHFigure: @unchecked Sendable {
     let plan = step
     if isSession { state("WaitingTextStart") }
     if misbehave(at: .thinking) { return }
-    double.later(turn.thinks) { [self] in
+    let format: SpeechFormat? = picture == nil ? nil : .pcm
+    double.prepare(turn, number: reply, format: format, rate: FigureVoice.rate) { [self] result in
       guard plan == step else { return }
-      begun()
-      if misbehave(at: .responding) { return }
-      let words = turn.says.split(separator: " ").count
-      let whole = Int(Double(words * 300) / double.scenario.speed)
-      double.later(whole / 2) { [self] in
-        guard plan == step, !misbehave(at: .midway) else { return }
-        double.later(whole - whole / 2) { [self] in
-          guard plan == step, !misbehave(at: .answered) else { return }
-          end(.client)
-        }
+      switch result {
+      case .success(let sound): say(sound)
+      case .failure(let problem):
+        double.violate("noVoice", problem.description)
+        say(nil)
       }
     }
   }
 
+  private func say(_ sound: SpokenReply?) {
+    held = (sound?.pieces ?? []).flatMap(Self.samples)
+    let words = turn.says.split(separator: " ").count
+    let whole = sound?.milliseconds ?? Int(Double(words * 300) / double.scenario.speed)
+    let plan = step
+    begun()
+    if misbehave(at: .responding) { return }
+    double.later(whole / 2) { [self] in
+      guard plan == step, !misbehave(at: .midway) else { return }
+      double.later(whole - whole / 2) { [self] in
+        guard plan == step, !misbehave(at: .answered) else { return }
+        end(.client)
+      }
+    }
+  }
+
+  /// Puts a state of the figure into its picture, with what is spoken from there on.
+  private func show(_ status: String) {
+    let message: JSONValue = ["sei_data": "", "status_data": ["STATUS": .string(status)]]
+    picture?.voice.mark(message.text)
+  }
+
   private func begun() {
     isSpeaking = true
+    if let voice = picture?.voice {
+      if double.scenario.flashes { voice.flash() }
+      show(drive == .voice ? "AudioStart" : "TextStart")
+      double.noteSent(held.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }, of: reply)
+      voice.speak(held)
+      held = []
+    }
     if drive == .text { saySpeech() }
     if isSession { state(drive == .voice ? "AudioStart" : "TextStart") } else { state("speak_start") }
     double.note("< start")
@@ -384,6 +449,8 @@ final class IVHFigure: @unchecked Sendable {
     guard isSpeaking || isSession else { return }
     let wasSpeaking = isSpeaking
     isSpeaking = false
+    if kind == .interrupted { picture?.voice.stop() }
+    if wasSpeaking { show(wasVoice ? "AudioOver" : "TextOver") }
     if isSession {
       let members = [
         JSONValue.Member("Type", 3), JSONValue.Member("SpeakStatus", wasVoice ? "AudioOver" : "TextOver"),

@@ -9,7 +9,9 @@ public enum IVHProgram: ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [IVHConformance.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    try await IVHDouble.listen(try options.load(faults: IVHConformance.traits.faults), options)
+    var scenario: IVHScenario = try options.load(faults: IVHConformance.traits.faults)
+    if case .conversation = options.scenario { scenario.hasPicture = true }
+    return try await IVHDouble.listen(scenario, options)
   }
 }
 

@@ -8,7 +8,9 @@ public typealias IVHScenario = DoubleScenario<IVHMembers, IVHTurnMembers>
 
 /// What a scenario of IVH has besides the members of every scenario.
 public struct IVHMembers: ScenarioMembers {
-  public static let names = ["preparing", "quota", "opening", "stream", "clock", "failing"]
+  public static let names = [
+    "preparing", "quota", "opening", "stream", "picture", "width", "height", "pictureEnds", "flash", "clock", "failing",
+  ]
 
   /// Milliseconds in which a session is prepared.
   public var preparing = 0
@@ -16,8 +18,16 @@ public struct IVHMembers: ScenarioMembers {
   public var quota = 1_000
   /// The opening line, spoken when the session starts; empty: none.
   public var opening = ""
-  /// Where the picture is, without the session's id: `rtmp://127.0.0.1:1935/live`.
-  public var stream = "rtmp://127.0.0.1:1935/live"
+  /// Where the picture is, without the session's id, such as `rtmp://127.0.0.1:1935/live`; empty: on a server that the double starts.
+  public var stream = ""
+  /// A talking picture is published there, and what is spoken takes its real time; otherwise nothing is published.
+  public var hasPicture = false
+  /// The picture's size in pixels.
+  public var width = 540, height = 960
+  /// Milliseconds after which the picture ends; 0: with the session.
+  public var pictureEnds = 0
+  /// Replies begin with a flash and a click, to measure how far picture and sound are apart.
+  public var flashes = false
   /// Seconds by which the double's clock is ahead.
   public var clock = 0
   /// Requests that fail, each once, in this order.
@@ -46,6 +56,11 @@ public struct IVHMembers: ScenarioMembers {
     case "quota": quota = try reader.integer(member, 0...100_000)
     case "opening": opening = try reader.text(member)
     case "stream": stream = try reader.text(member)
+    case "picture": hasPicture = try reader.bool(member)
+    case "width": width = try even(member, reader)
+    case "height": height = try even(member, reader)
+    case "pictureEnds": pictureEnds = try reader.integer(member, 0...86_400_000)
+    case "flash": flashes = try reader.bool(member)
     case "clock": clock = try reader.integer(member, -86_400...86_400)
     case "failing":
       failing = []
@@ -53,6 +68,12 @@ public struct IVHMembers: ScenarioMembers {
     default: return false
     }
     return true
+  }
+
+  private func even(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Int {
+    let value = try reader.integer(member, 32...1_920)
+    guard value % 2 == 0 else { throw reader.problem(member.value, "\"\(member.key)\" is an even number of pixels") }
+    return value
   }
 }
 

@@ -53,6 +53,12 @@ extension RTMPPull {
         "utteranceGap", .number(20...10_000), unit: "ms", default: 600,
         text: "with `replies`: quiet that ends an utterance"),
       ParameterContract(
+        "replyEnds", .list(of: .string, count: 0...16), default: .list([]),
+        text: """
+          with `replies`: a picture's message (`sei`) that contains one of these texts ends an utterance, also an interrupted one, at the \
+          time of the picture and without waiting for quiet
+          """),
+      ParameterContract(
         "silenceLevel", .number(-120...0), unit: "dB", default: -50,
         text: "with `replies`: sound is quiet below this RMS level, relative to full scale"),
     ],
@@ -109,7 +115,7 @@ extension RTMPPull {
     followsVirtualClock: false,
     examples: [
       #"{ "type": "rtmp.pull", "url": "${env:STREAM_URL}", "width": 1280, "height": 720 }"#,
-      #"{ "type": "rtmp.pull", "width": 540, "height": 960, "rate": 25, "replies": true }"#,
+      #"{ "type": "rtmp.pull", "width": 540, "height": 960, "rate": 25, "replies": true, "replyEnds": ["TextOver", "AudioOver"] }"#,
     ],
     resolve: resolve)
 

@@ -47,6 +47,8 @@ public struct RTMPPull: ~Copyable, Node {
   /// Mean power below which sound is quiet.
   private let quietPower: Double
   private let utteranceGap: Nanoseconds
+  /// Texts in messages with which replies end.
+  private let replyEnds: [String]
   /// When sound was put out last; for the end of an utterance of a stream that has stopped.
   private var lastSound = Nanoseconds.min
   /// The position behind it.
@@ -105,6 +107,7 @@ public struct RTMPPull: ~Copyable, Node {
     picture = LetterboxedPicture(width: width, height: height)
     quietPower = Decibels.power(decibels: values.number("silenceLevel"))
     utteranceGap = values.nanoseconds("utteranceGap")
+    replyEnds = values.strings("replyEnds")
     self.settings = settings
     self.waker = waker
     self.stream = stream
@@ -242,7 +245,15 @@ public struct RTMPPull: ~Copyable, Node {
       ports.post(Event.firstPicture.rawValue) { $0.field("ms", taken, decimals: 1) }
     }
     for message in next.messages { report(message, of: count, &ports) }
+    if replies != nil, next.messages.contains(where: endsReply) { closeReplies(&ports) }
     count += 1
+  }
+
+  /// True for a message by which the sender says that a reply is over.
+  private func endsReply(_ message: UserData) -> Bool {
+    guard !replyEnds.isEmpty, let bytes = message.text else { return false }
+    let text = String(decoding: bytes, as: UTF8.self)
+    return replyEnds.contains { !$0.isEmpty && text.contains($0) }
   }
 
   private mutating func reportSize(_ next: DecodedPicture, _ ports: inout Ports) {

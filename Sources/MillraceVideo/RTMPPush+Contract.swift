@@ -19,6 +19,13 @@ extension RTMPPush {
         where to send from now on: text, or events `stream` with `url`; an empty text, `stream` without `url` and `streamEnded` stop; \
         other events are ignored
         """),
+      PortContract(
+        "sei", .kind(.event).or(.kind(.text)),
+        text: """
+          messages for pictures (H.264 SEI, user data unregistered), each sent with the first picture at its time or later: events `sei`, as `rtmp.pull` posts \
+          them, with `text` or `base64` of at most 2,048 bytes and possibly `uuid`, or texts; other events are ignored
+          """,
+        required: false),
     ],
     parameters: [
       ParameterContract(
@@ -81,7 +88,8 @@ extension RTMPPush {
       EventContract(
         "error",
         text: """
-          what came at the input `address` is no address, or cannot be used: `text`, `cure`; the present stream continues
+          what came at the input `address` is no address, or cannot be used, or a message for a picture cannot be sent: `text`, `cure`; \
+          the present stream continues
           """),
     ],
     lane: .bulk, budget: 100_000, drive: .itself,

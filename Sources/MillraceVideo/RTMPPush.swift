@@ -10,6 +10,8 @@ public import MillraceCore
 ///   changes nothing, unless its stream has failed. Without an address the inputs are discarded. What arrives there is a secret of the
 ///   graph before anything is reported; a text that is no address is an `error`, and the node continues. A node that is restarted after a
 ///   fault (`onError`) begins with `url`, or waits: send the address again on `nodeRestarted`.
+/// - Input `sei`: messages for pictures, H.264's user data. Each goes with the first picture that is due at its time or later, and stays in
+///   step with it however late the stream is; `rtmp.pull` reports them.
 /// - Encodes in its calls; connects and sends on its own thread. Without a connection, or with a slow one, `queue` of the stream waits;
 ///   then the oldest data is dropped, up to the next key frame (`dropped`). The stream keeps its own timestamps, so that a player sees how
 ///   long it was gone; each connection starts with a key frame at time 0.
@@ -24,6 +26,7 @@ public import MillraceCore
 @safe
 public struct RTMPPush: ~Copyable, Node {
   private let input: StreamAddressInput
+  private let messages: UserDataInput
   private let values: ParameterValues
   private let inputs: [NodeSetup.Port]
   private let waker: Waker
@@ -55,6 +58,7 @@ public struct RTMPPush: ~Copyable, Node {
     }
     // Nothing below may throw.
     input = StreamAddressInput(setup, input: 2)
+    messages = UserDataInput(setup, input: 3)
     self.values = values
     self.inputs = inputs
     self.waker = waker
@@ -65,11 +69,10 @@ public struct RTMPPush: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if input.isLinked {
-      try follow(input.take(&ports), &ports)
-      // Without pictures and audio there is nothing to wait for at the input `address`.
-      guard !ports.isOver(0) || !ports.isOver(1) else { return try finish(&ports) }
-    }
+    if input.isLinked { try follow(input.take(&ports), &ports) }
+    if messages.isLinked { takeMessages(&ports) }
+    // Without pictures and audio there is nothing to wait for at the inputs `address` and `sei`.
+    if ports.isOver(0) && ports.isOver(1) && (input.isLinked || messages.isLinked) { return try finish(&ports) }
     let isFollowing = input.isLinked
     closing.removeAll { stream in
       guard stream.finish(&ports) else { return false }
@@ -134,6 +137,20 @@ public struct RTMPPush: ~Copyable, Node {
   /// A stream is over before all of it was sent.
   private static func postLost(_ ports: inout Ports) {
     ports.post(Event.ended.rawValue) { $0.field("why", "lost") }
+  }
+
+  /// Passes messages on to the stream's next pictures; without a stream they are discarded, as pictures are.
+  private func takeMessages(_ ports: inout Ports) {
+    let taken = messages.take(&ports)
+    for problem in taken.problems { ports.post(problem, as: Event.error.rawValue) }
+    guard let stream else { return }
+    let refused = taken.messages.count { !stream.add($0.message, at: $0.time) }
+    if refused > 0 {
+      let problem = NodeProblem(
+        "\(refused) messages for pictures were dropped: \(PictureEncoder.mostMessages) wait already",
+        cure: "send at most \(UserData.mostOfPicture) with each picture")
+      ports.post(problem, as: Event.error.rawValue)
+    }
   }
 
   /// Discards what is for no stream.

@@ -10,7 +10,7 @@ private let events = OutputShape(.event, packetDuration: nil, packetBytes: 448)
 private func bench(_ parameters: [String: ParameterValue] = [:]) throws -> NodeBench {
   try NodeBench(
     DialogTurn.self, parameters,
-    inputs: ["service": events, "playback": events, "voice": events, "control": events])
+    inputs: ["service": events, "playback": events, "voice": events, "control": events, "stream": events])
 }
 
 extension NodeBench {
@@ -64,6 +64,20 @@ private let finished =
         ])
     let heard = try #require(posted.first { $0.name == "heard" })
     #expect(heard.number("samples") == 480 && heard.number("ms") == 30 && heard.bool("whole") == true)
+    try bench.finish()
+    #expect(bench.close() == [])
+  }
+
+  @Test("of a stream's events the service gets its first picture, and nothing else")
+  func firstPicture() throws {
+    let bench = try bench()
+    try bench.service(listening)
+    let picture = #"{"time":1.5,"node":"pull","event":"firstPicture","ms":700}"#
+    for event in [#"{"event":"connected","ms":3,"attempts":1}"#, picture, "{}", "no event"] {
+      bench.push(text: event, to: "stream")
+      try bench.run()
+    }
+    #expect(bench.texts("control") == [picture])
     try bench.finish()
     #expect(bench.close() == [])
   }
@@ -248,7 +262,7 @@ private let finished =
     for _ in 0..<2000 {
       var bytes = Array(everyEvent[dice.below(everyEvent.count)].json.bytes.prefix(400))
       for _ in 0..<dice.below(5) { bytes[dice.below(bytes.count)] = UInt8(dice.below(256)) }
-      bench.push(bytes: bytes, to: ["service", "playback", "voice", "control"][dice.below(4)])
+      bench.push(bytes: bytes, to: ["service", "playback", "voice", "control", "stream"][dice.below(5)])
       try bench.run()
     }
     try bench.service(

@@ -226,6 +226,18 @@ import Testing
     #expect(words(player.play("finished")) == ["state listening", "> close", "> closesession"])
   }
 
+  @Test("after the end of the user's audio the session ends in silence, and not before what waits was spoken")
+  func linger() {
+    var player = player { $0.linger = 2 * Script.second }
+    #expect(player.play("audioEnded").isEmpty && player.session.deadline == player.now + 2 * Script.second)
+    player.play("say")
+    player.play("later")
+    #expect(player.session.phase == .thinking)
+    for name in ["startSpeaking", "over"] { player.play(name) }
+    #expect(words(player.play("finished")) == ["state listening"])
+    #expect(words(player.play("later")) == ["> close", "> closesession"])
+  }
+
   @Test("another session of the same user ends this one, which does not begin again")
   func replaced() {
     for code in ["push", "answer"] {

@@ -115,9 +115,11 @@ public struct ServiceTraits: Sendable {
   /// The key that replaces `key` before it expires, with the command `refreshAuth` (`ServiceScript.announcesExpiry`); nil: the service
   /// does not announce an expiry. It must not appear in any output either.
   public var freshKey: String?
-  /// True: replies are a stream that other nodes play. Its address is in an event before the reply (`ServiceReport.streams`), and
-  /// `replies` is nil.
+  /// True: replies are a stream that other nodes play, and `replies` is nil. The address (`ServiceReport.streams`) comes before the reply, at
+  /// the output `stream` or in an event; that a reply was played is reported when the service has ended it.
   public var streamsReplies = false
+  /// The node's output for the addresses of streams, as texts, the last of them empty; nil: they are in events.
+  public var stream: String?
   /// True: other participants come and go (`ServiceScript.hasPeers`).
   public var hasRooms = false
   /// True: nodes with the same parameters share one connection, and each has a session of its own on it.

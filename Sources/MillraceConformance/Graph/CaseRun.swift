@@ -74,6 +74,7 @@ final class CaseRun {
         .object([
           JSONValue.Member("type", "conformance.user"), number,
           JSONValue.Member("reports", .bool(traits.takesReports)),
+          JSONValue.Member("streams", .bool(traits.streamsReplies)),
         ])),
     ]
     // No event may be lost on the way to the recorder: 4,096 packets is the longest link possible.
@@ -90,6 +91,7 @@ final class CaseRun {
       fromService("events", "events"), link("\(user).control", "\(service).\(traits.control)", waits: true),
     ]
     for output in traits.eventOutputs { links.append(fromService(output, "words")) }
+    if let stream = traits.stream { links.append(fromService(stream, "streams")) }
     if let replies = traits.replies { links.append(fromService(replies, "audio")) }
     if let audio = traits.audio {
       nodes.append(

@@ -14,13 +14,15 @@ struct ConformanceUser: Node {
       PortContract("events", .kind(.event), text: "events of the service node"),
       PortContract("words", .kind(.event), text: "events from other outputs", required: false),
       PortContract("audio", .any, text: "replies", required: false),
+      PortContract("streams", .kind(.text), text: "addresses of streams with replies", required: false),
     ],
     outputs: [PortContract("control", .kind(.event), text: "commands and playback reports", required: false)],
     parameters: [
       ParameterContract("stage", .integer(0...Int.max), required: true, text: "number of the case"),
       ParameterContract("reports", .bool, default: true, text: "true: sends playback reports"),
+      ParameterContract("streams", .bool, default: false, text: "true: replies are streams, played when the service has ended them"),
     ], lane: .voice, budget: 100_000, drive: .itself,
-    asynchronousPaths: ["events", "words", "audio"].map { AsynchronousPath(from: $0, to: "control") }
+    asynchronousPaths: ["events", "words", "audio", "streams"].map { AsynchronousPath(from: $0, to: "control") }
   ) { resolution in
     resolution.outputs["control"] = OutputShape(.event, packetDuration: nil, packetBytes: 4_096)
     resolution.pacing = .waits
@@ -28,6 +30,7 @@ struct ConformanceUser: Node {
 
   private let stage: CaseState
   private let reports: Bool
+  private let streams: Bool
   private var outgoing: [String] = []
   /// The reply whose first sample was reported as played.
   private var audible: UInt32 = 0
@@ -36,14 +39,18 @@ struct ConformanceUser: Node {
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
     stage = try CaseState.find(setup.parameters.integer("stage"))
     reports = setup.parameters.bool("reports")
+    streams = setup.parameters.bool("streams")
   }
 
   mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
     if try say(&ports) { return .again }
     takeEvents(&ports)
-    if ports.hasPacket(1) {
+    for (input, keepsText) in [(1, false), (3, true)] where ports.hasPacket(input) {
       takeEvents(&ports)
-      if let packet = ports.next(1) { keep(packet.samples(of: UInt8.self)) }
+      if let packet = ports.next(input) {
+        let content = packet.samples(of: UInt8.self)
+        if keepsText { stage.note(.stream(Self.text(content))) } else { keep(content) }
+      }
       return .again
     }
     if ports.hasPacket(2) {
@@ -77,10 +84,13 @@ struct ConformanceUser: Node {
     while let packet = ports.next(0) { keep(packet.samples(of: UInt8.self)) }
   }
 
-  private func keep(_ bytes: Span<UInt8>) {
+  private mutating func keep(_ bytes: Span<UInt8>) {
     let text = bytes.indices.map { bytes[$0] }
     do {
-      for event in try stage.double.events(in: try JSONValue(parsing: text)) { stage.note(.event(event)) }
+      for event in try stage.double.events(in: try JSONValue(parsing: text)) {
+        stage.note(.event(event))
+        if streams, case .replyEnded = event { finish(UInt32(clamping: stage.record.withLock { $0.count("replyEnded") })) }
+      }
     } catch {
       stage.note(.invalid("\(error)"))
     }
@@ -100,8 +110,12 @@ struct ConformanceUser: Node {
       report("replyAudible", packet.generation)
     }
     guard ends else { return }
-    finished.append(packet.generation)
     audible = 0
+    finish(packet.generation)
+  }
+
+  private mutating func finish(_ reply: UInt32) {
+    finished.append(reply)
     if stage.finishesReplies.load(ordering: .acquiring) { reportFinished() }
   }
 

@@ -11,6 +11,8 @@ public struct ServiceRecord: Sendable {
     case invalid(String)
     /// A packet of a reply.
     case audio(Audio)
+    /// The address of a stream with replies; empty: it is over.
+    case stream(String)
     /// The suite acted.
     case action(Action)
   }

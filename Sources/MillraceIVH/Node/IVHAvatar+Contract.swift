@@ -56,7 +56,7 @@ extension IVHAvatar {
       text: "address of the command channel; default: that of `url`, as a WebSocket"),
     ParameterContract(
       "session", .string, text: "id of the session: private deployments of the stream generation only"),
-    ServiceParameters.open, ServiceParameters.afterEnd, ServiceParameters.eventBytes,
+    ServiceParameters.open, ServiceParameters.afterEnd, ServiceParameters.linger, ServiceParameters.eventBytes,
     ParameterContract(
       "raw", .bool, default: false,
       text: "true: every message of the channel is also an event `extra` named commandChannel"),

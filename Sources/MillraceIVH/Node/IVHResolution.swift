@@ -57,6 +57,7 @@ enum IVHResolution {
     rules.followsPlayback = followsPlayback
     rules.postsRaw = values.bool("raw")
     rules.waitsAfterEnd = values.waitsAfterEnd
+    rules.linger = values.nanoseconds("linger")
     rules.heartbeat = values.nanoseconds("heartBeat")
     rules.poll = values.nanoseconds("poll")
     rules.prepare = values.nanoseconds("prepare")
@@ -90,10 +91,11 @@ enum IVHResolution {
   private static func checkGeneration(
     _ values: ParameterValues, _ generation: IVHGeneration, _ creation: IVHCreation
   ) throws(NodeProblem) {
-    let names =
-      generation == .stream
-      ? ["project", "asset", "timbre", "streamMaxInterval", "trtcRoomName", "trtcAutoRoom"] : ["session"]
-    if let name = names.first(where: values.has) {
+    let isStream = generation == .stream
+    // A graph may leave the choice to its parameters: an empty text is none.
+    let texts = isStream ? ["project", "asset", "timbre", "trtcRoomName", "trtcAutoRoom"] : ["session"]
+    let interval = isStream && values.has("streamMaxInterval") ? "streamMaxInterval" : nil
+    if let name = texts.first(where: { values.given($0) != nil }) ?? interval {
       throw NodeProblem(
         "the \(generation.rawValue) generation has no \"\(name)\"", parameter: name,
         cure: "leave it out, or set \"generation\"")
@@ -108,9 +110,9 @@ enum IVHResolution {
     _ values: ParameterValues, _ generation: IVHGeneration
   ) throws(NodeProblem) -> IVHCreation.Figure {
     guard generation == .session else { return .account }
-    switch (values.text("project"), values.text("asset")) {
+    switch (values.given("project"), values.given("asset")) {
     case (let project?, nil): return .project(project)
-    case (nil, let asset?): return .asset(asset, timbre: values.text("timbre"))
+    case (nil, let asset?): return .asset(asset, timbre: values.given("timbre"))
     case (nil, nil):
       throw NodeProblem(
         "a session needs a figure", parameter: "project",
@@ -206,5 +208,13 @@ enum IVHResolution {
     return IVHEndpoint(
       rules.generation, origin: origin, channel: request,
       account: IVHAccount(appKey: values.string("key"), token: values.string("token")), secrets: secrets)
+  }
+}
+
+extension ParameterValues {
+  /// A text that is not empty; nil for everything else.
+  fileprivate func given(_ name: String) -> String? {
+    guard let text = text(name), !text.isEmpty else { return nil }
+    return text
   }
 }

@@ -87,6 +87,8 @@ public struct IVHRules: Sendable, Hashable {
   public var picture: Nanoseconds = .milliseconds(15_000)
   /// Longest time for the answer to a request, and for the channel to open.
   public var answer: Nanoseconds = .milliseconds(10_000)
+  /// After the end of the user's audio, this long in silence ends the session; 0: never.
+  public var linger: Nanoseconds = 0
   /// Least time between two texts. The session generation requires more than a second.
   public var textGap: Nanoseconds = 0
   /// Longest time from a drive to its beginning, and from an interruption to the end it causes.

@@ -65,6 +65,8 @@ public struct IVHSession: ServiceSession {
   private var hasStream = false
   /// The graph drains: the session ends with what is to be spoken.
   private var isDraining = false
+  /// The user's audio has ended.
+  private var hasAudioEnded = false
   /// `begin` arrived while the session before was ending.
   private var next: IVHBeginning?
   /// The user of the next session.
@@ -153,7 +155,10 @@ public struct IVHSession: ServiceSession {
     case .replyCancelled: cancelled()
     case .voiceBegan: voiceBegan()
     case .voiceEnded: endVoice(isCut: false)
-    case .audioEnded: if voice.state == .running { endVoice(isCut: false) }
+    case .audioEnded:
+      hasAudioEnded = true
+      if voice.state == .running { endVoice(isCut: false) }
+      if phase == .listening { enter(.listening, limit: linger) }
     case .drain: drain()
     }
     sendText()
@@ -554,6 +559,7 @@ public struct IVHSession: ServiceSession {
       closeReply(by: .local)
       listen()
     case .waiting: if isConnected { resume() } else { connect() }
+    case .listening: if texts.isEmpty { hangUp() } else { enter(.listening, limit: linger) }
     case .closing: finish(nil)
     default: break
     }
@@ -684,10 +690,13 @@ public struct IVHSession: ServiceSession {
 
   /// The figure is silent, and what it said was heard.
   private mutating func listen() {
-    enter(.listening)
+    enter(.listening, limit: linger)
     post(.state(.listening))
     endIfDone()
   }
+
+  /// How long the figure may be silent after the end of the user's audio.
+  private var linger: Nanoseconds? { hasAudioEnded && rules.linger > 0 ? rules.linger : nil }
 
   private mutating func failed(_ fault: IVHFault, isDrive: Bool, _ round: String?) {
     if fault.isReplaced || fault.hasNoSession { return loseSession(fault.error(), fault) }

@@ -73,9 +73,9 @@ struct TalkCommand: ParsableCommand {
 
   func run() throws {
     let path = try GraphFinder.find(graph)
-    let service = try double ? startDouble(for: path) : nil
-    defer { service?.stop() }
-    let plan = try load(path, service)
+    let doubles = try double ? startDoubles(for: path) : []
+    defer { for double in doubles { double.stop() } }
+    let plan = try load(path, doubles)
     guard let nodes = TalkNodes(plan) else {
       Output.error.write(
         "error: \(Problem.quoted(path)) has no service node; name a graph with a node such as \(Self.serviceTypes)\n"
@@ -92,11 +92,11 @@ struct TalkCommand: ParsableCommand {
       takesKeys: script == nil && !plain)
     try session.perform()
     try talk.finishTranscript()
-    if let service { try Self.reportViolations(of: service) }
+    try Self.reportViolations(of: doubles)
   }
 
   /// Loads the graph. Its events go to /dev/null: by default, graphs write them to standard output, which the dialogue uses.
-  private func load(_ path: String, _ service: (any RunningDouble)?) throws -> GraphPlan {
+  private func load(_ path: String, _ doubles: [NamedDouble]) throws -> GraphPlan {
     var options = options
     guard FileKind(path: path) != .pipe else {
       Output.error.write(
@@ -109,9 +109,11 @@ struct TalkCommand: ParsableCommand {
       options.set.append(Assignment(argument: "\(name)=\(value)"))
     }
     set("log", "/dev/null")
-    for setting in service?.settings ?? [] {
-      try check(setting, parameters, path)
-      set(setting.name, setting.value)
+    for double in doubles {
+      for setting in double.settings {
+        try check(setting, parameters, path)
+        set(setting.name, setting.value)
+      }
     }
     return try options.load(path)
   }
@@ -142,14 +144,14 @@ struct TalkCommand: ParsableCommand {
     RunnerContext.services.flatMap { $0.nodeTypes }.filter(holdsDialogue).joined(separator: ", ")
   }
 
-  /// Starts the double of the service that the graph uses; nil when the graph cannot be read, which its loading reports.
-  private func startDouble(for path: String) throws -> (any RunningDouble)? {
+  /// Starts the doubles of the services that the graph uses; none when the graph cannot be read, which its loading reports.
+  private func startDoubles(for path: String) throws -> [NamedDouble] {
     var settings = DoubleOptions()
     settings.scenario = try DoubleStart.scenario(scenario, otherwise: .conversation)
-    guard FileKind(path: path) != .pipe, let found = GraphFinder.nodeTypes(of: path) else { return nil }
-    let services = RunnerContext.services
+    guard FileKind(path: path) != .pipe, let found = GraphFinder.nodeTypes(of: path) else { return [] }
     let dialogues = found.types.filter(Self.holdsDialogue)
-    guard let program = services.first(where: { !dialogues.isDisjoint(with: $0.nodeTypes) }) else {
+    let programs = RunnerContext.services.filter { !dialogues.isDisjoint(with: $0.nodeTypes) }
+    guard !programs.isEmpty else {
       let cure =
         found.openPaths.first.map {
           "graphs whose path depends on a parameter are not searched, such as \(Problem.quoted($0)); "
@@ -158,21 +160,64 @@ struct TalkCommand: ParsableCommand {
       Output.error.write("error: \(Problem.quoted(path)) has no service node with a double; \(cure)\n")
       throw ExitStatus.usage
     }
-    return try DoubleStart.start(program, settings)
+    if programs.count > 1 && scenario != nil {
+      let names = programs.map { $0.name }.joined(separator: ", ")
+      Output.error.write(
+        "error: \(Problem.quoted(path)) uses several services, \(names), and a scenario is of one; remove --scenario, or run "
+          + "\"millrace double\" for each and set its address\n")
+      throw ExitStatus.usage
+    }
+    var doubles: [NamedDouble] = []
+    do {
+      for program in programs {
+        doubles.append(
+          NamedDouble(try DoubleStart.start(program, settings), prefix: programs.count > 1 ? program.name : ""))
+      }
+    } catch {
+      for double in doubles { double.stop() }
+      throw error
+    }
+    return doubles
   }
 
   /// Most violations printed.
   private static let mostPrinted = 20
 
-  private static func reportViolations(of service: any RunningDouble) throws {
-    let seen = service.seen
-    guard seen.violationCount > 0 else { return }
-    let printed = seen.violations.prefix(mostPrinted)
-    for violation in printed { Output.error.write("double: \(Problem.printable("\(violation)"))\n") }
-    let rest = seen.violationCount - printed.count
-    if rest > 0 { Output.error.write("double: and \(rest) more\n") }
-    throw ExitStatus.failed
+  private static func reportViolations(of doubles: [NamedDouble]) throws {
+    for double in doubles {
+      let seen = double.seen
+      let printed = seen.violations.prefix(mostPrinted)
+      let name = double.prefix.isEmpty ? "double" : "double \(double.prefix)"
+      for violation in printed { Output.error.write("\(name): \(Problem.printable("\(violation)"))\n") }
+      let rest = seen.violationCount - printed.count
+      if rest > 0 { Output.error.write("\(name): and \(rest) more\n") }
+    }
+    if doubles.contains(where: { $0.seen.violationCount > 0 }) { throw ExitStatus.failed }
   }
+}
+
+/// A running double, and what precedes the names of its settings in a graph with several services: `ivh` and `url` are `ivhUrl`.
+private struct NamedDouble {
+  let prefix: String
+  private let double: any RunningDouble
+
+  init(_ double: any RunningDouble, prefix: String) {
+    self.double = double
+    self.prefix = prefix
+  }
+
+  var settings: [DoubleSetting] {
+    guard !prefix.isEmpty else { return double.settings }
+    return double.settings.map { setting in
+      DoubleSetting(
+        prefix + setting.name.prefix(1).uppercased() + setting.name.dropFirst(), setting.value,
+        requirement: setting.requirement)
+    }
+  }
+
+  var seen: DoubleReport { double.seen }
+
+  func stop() { double.stop() }
 }
 
 /// Holds a noncopyable file across calls that may throw.

@@ -24,6 +24,8 @@ final class PictureEncoder {
     var isSteady = false
     /// True if the node has a parameter `video`, which errors may suggest.
     var hasChoice = true
+    /// Pictures may carry messages (H.264 SEI).
+    var takesMessages = false
     /// Another FFmpeg encoder to use instead, without options.
     var encoder: String?
   }
@@ -39,6 +41,8 @@ final class PictureEncoder {
   let period: Nanoseconds
   /// Makes the next picture a key frame.
   var wantsKey = false
+  /// Messages that wait for the first picture that is due at their time or later; each takes as many as `UserData.mostOfPicture`.
+  private var messages: [(message: UserData, time: Nanoseconds)] = []
 
   private let packet: UnsafeMutablePointer<AVPacket>
   private let frame: UnsafeMutablePointer<AVFrame>
@@ -151,6 +155,7 @@ final class PictureEncoder {
       // Key frames follow the clock, not the content.
       unsafe av_dict_set(&options, "sc_threshold", "0", 0)
       if isConstantQuality { unsafe av_dict_set(&options, "crf", quality.h264, 0) }
+      if settings.takesMessages { unsafe av_dict_set(&options, "udu_sei", "1", 0) }
     case .vp8:
       unsafe av_dict_set(&options, "deadline", "realtime", 0)
       unsafe av_dict_set(&options, "cpu-used", "8", 0)
@@ -173,6 +178,16 @@ final class PictureEncoder {
     try send(tick, time, take)
     return true
   }
+
+  /// Adds a message to the next picture that is due at a time or later. False if too many wait already.
+  func add(_ message: UserData, at time: Nanoseconds) -> Bool {
+    guard messages.count < Self.mostMessages else { return false }
+    messages.append((message, time))
+    return true
+  }
+
+  /// Most messages that wait.
+  static let mostMessages = 4 * UserData.mostOfPicture
 
   /// Encodes the last picture again.
   func encodeAgain(at time: Nanoseconds, _ take: Take) throws(NodeFault) {
@@ -212,8 +227,22 @@ final class PictureEncoder {
     unsafe frame.pointee.pict_type = isKey ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE
     unsafe frame.pointee.pts = tick
     last = tick
+    attachMessages(upTo: time)
+    defer { unsafe av_frame_remove_side_data(frame, millrace_av_user_data) }
     try unsafe check(avcodec_send_frame(codec, frame))
     try drain(take)
+  }
+
+  private func attachMessages(upTo time: Nanoseconds) {
+    let due = messages.prefix(UserData.mostOfPicture).prefix { $0.time <= time }
+    for (message, _) in due {
+      let bytes = message.uuid + (message.payload ?? [])
+      guard let data = unsafe av_frame_new_side_data(frame, millrace_av_user_data, bytes.count) else {
+        fatalError("no memory for a message")
+      }
+      unsafe data.pointee.data.update(from: bytes, count: bytes.count)
+    }
+    messages.removeFirst(due.count)
   }
 
   /// Flushes the encoder; nothing may be encoded afterwards.

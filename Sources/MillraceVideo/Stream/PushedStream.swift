@@ -32,7 +32,7 @@ final class PushedStream {
         pictures: PictureEncoder.Settings(
           coding: .h264, bitrate: values.has("bitrate") ? values.integer("bitrate") : nil,
           keyInterval: values.nanoseconds("keyInterval"), threads: values.integer("threads"), isSteady: true,
-          hasChoice: false),
+          hasChoice: false, takesMessages: inputs[3].isLinked),
         sound: .m4a, soundBitrate: values.has("soundBitrate") ? values.integer("soundBitrate") : nil,
         patience: values.nanoseconds("patience"), cure: "do not link the port \"audio\""),
       inputs)
@@ -62,6 +62,9 @@ final class PushedStream {
     postProgress(update, &ports)
     return true
   }
+
+  /// Adds a message to the next picture that is due at a time or later. False if too many wait already.
+  func add(_ message: UserData, at time: Nanoseconds) -> Bool { encoder.pictures.add(message, at: time) }
 
   /// Takes the rest of the input. `finish` follows, until it is true.
   func close(_ ports: inout Ports) throws(NodeFault) {

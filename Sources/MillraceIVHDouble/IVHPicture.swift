@@ -1,0 +1,86 @@
+#if Video
+  internal import MillraceCore
+  internal import MillraceDoubles
+  internal import MillraceEngine
+  internal import MillraceGraph
+  internal import MillraceVideo
+
+  /// The picture and sound of a figure, published to an RTMP server. Any thread.
+  final class IVHPicture: Sendable {
+    /// What it speaks.
+    let voice = FigureVoice()
+    private let run = Locked<Publication>(.opening)
+
+    private enum Publication {
+      case opening
+      case running(GraphRun)
+      case over
+    }
+
+    private static let catalogue: Catalogue = {
+      var catalogue = Catalogue.videoNodes
+      catalogue.add(FigureNode.self)
+      return catalogue
+    }()
+    /// All figures share the workers.
+    private static let engine = Engine(catalogue: catalogue, workers: 1)
+
+    /// Begins to publish, on a thread of its own: opening encoders takes tens of milliseconds.
+    /// - Parameters:
+    ///   - address: where to, with the stream's name.
+    ///   - failed: why it cannot.
+    init(
+      to address: String, width: Int, height: Int, failed: @escaping @Sendable (String) -> Void
+    ) {
+      let status = DetachedThread.start("double picture") { [self] in
+        do { try begin(address, width: width, height: height) } catch { failed("\(error)") }
+      }
+      if status != 0 { failed("cannot start a thread") }
+    }
+
+    private func begin(_ address: String, width: Int, height: Int) throws {
+      var graph = GraphDescription("figure")
+      graph.add(
+        "figure", "double.figure",
+        ["voice": .integer(voice.number), "width": .integer(width), "height": .integer(height)])
+      graph.add(
+        "push", "rtmp.push",
+        ["url": .string(address), "keyInterval": 1_000, "first": 100, "most": 1_000, "giveUp": 0])
+      graph.link("figure.out -> push.in")
+      graph.link("figure.audio -> push.audio")
+      graph.link("figure.messages -> push.sei")
+      let plan = try Graph.load(graph, catalogue: Self.catalogue)
+      let made = try Self.engine.prepare(plan, observesEvents: false)
+      let isWanted = run.withLock { run in
+        if case .over = run { return false }
+        run = .running(made)
+        return true
+      }
+      if isWanted { made.start() } else { made.stop() }
+    }
+
+    /// Ends the stream.
+    func stop() {
+      voice.close()
+      let made = run.withLock { run in
+        defer { run = .over }
+        if case .running(let made) = run { return made as GraphRun? }
+        return nil
+      }
+      made?.stop()
+    }
+  }
+#else
+  internal import MillraceDoubles
+
+  /// Without the trait `Video` a figure has no picture.
+  final class IVHPicture: Sendable {
+    let voice = FigureVoice()
+
+    init(to address: String, width: Int, height: Int, failed: @escaping @Sendable (String) -> Void) {
+      failed("this build has no pictures; build it with the trait Video")
+    }
+
+    func stop() { voice.close() }
+  }
+#endif

@@ -1,0 +1,177 @@
+import MillraceConformance
+import MillraceCore
+import MillraceDialog
+import MillraceDoubles
+import MillraceIVH
+import MillraceIVHDouble
+import MillraceJSON
+import MillraceTesting
+import Testing
+
+@Suite("ivh.avatar", .serialized, .timeLimit(.minutes(30))) struct AvatarTests {
+  private func scenario(_ change: (inout IVHScenario) -> Void = { _ in }) -> IVHScenario {
+    var scenario = IVHScenario()
+    scenario.speed = 100
+    scenario.turns[0].says = "It is nine."
+    scenario.turns[0].thinks = 10
+    change(&scenario)
+    return scenario
+  }
+
+  @Test(
+    "texts are spoken one after the other, over the channel and over HTTP, and the session is closed at the end",
+    arguments: [IVHGeneration.stream, .session], ["channel", "http"])
+  func texts(generation: IVHGeneration, way: String) async throws {
+    let avatar = try await Avatar(generation, scenario(), ["textsBy": .string(way)])
+    defer { avatar.double.stop() }
+    // What is said before the session stands is kept.
+    for number in 1...3 { avatar.say("text \(number)") }
+    try #require(try avatar.wait { avatar.named("replyEnded").count == 3 && avatar.isListening }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.errors == [], "\(avatar.words)")
+    #expect(
+      avatar.states == ["connecting", "listening"]
+        + (0..<3).flatMap { _ in ["thinking", "responding", "listening"] } + ["closed"])
+    #expect((1...3).allSatisfy { avatar.answers("text \($0)") == [true] }, "\(avatar.words)")
+    #expect(avatar.texts == Array(repeating: "It is nine.", count: 3))
+    #expect(avatar.streams.count == 2 && avatar.streams[0].hasPrefix("rtmp://127.0.0.1:1935/live/double-1-"))
+    #expect(avatar.streams.last == "")
+    #expect(avatar.double.seen.stops == 1 && avatar.double.seen.connections == 1)
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test(
+    "a bot's voice that came at once drives the figure in packets on schedule, and its end ends the drive",
+    arguments: [IVHGeneration.stream, .session])
+  func reply(generation: IVHGeneration) async throws {
+    let avatar = try await Avatar(
+      generation, scenario(), ["voice": "reply", "driver": "ownVoice"])
+    defer { avatar.double.stop() }
+    let samples = (0..<48_000).map { Int16(truncatingIfNeeded: $0 * 7) }
+    for reply in 1...2 {
+      avatar.bench.setGeneration(UInt32(reply))
+      avatar.bench.push(samples, to: "audio")
+      avatar.bench.push(bytes: [], to: "audio", flags: .endOfUtterance)
+      try #require(
+        try avatar.wait { avatar.named("replyEnded").count == reply && avatar.isListening }, "\(avatar.words)")
+    }
+    try avatar.end()
+    let seen = avatar.double.seen
+    #expect(seen.violations == [], "\(avatar.words)")
+    #expect(avatar.errors == [], "\(avatar.words)")
+    #expect(seen.bytesHeard == 2 * 96_000)
+    #expect(seen.stops == 1)
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test(
+    "a microphone is sent as it comes, a text ends it, and the voice continues afterwards",
+    arguments: [IVHGeneration.stream, .session])
+  func microphone(generation: IVHGeneration) async throws {
+    let avatar = try await Avatar(generation, scenario(), ["driver": "ownVoice"])
+    defer { avatar.double.stop() }
+    let start = avatar.bench.now
+    var sent: Int64 = 0
+    func speak(until condition: () -> Bool) throws -> Bool {
+      try avatar.wait {
+        while start + .milliseconds(sent) <= avatar.bench.now {
+          avatar.bench.push(
+            [Int16](repeating: 4_000, count: 320), to: "audio", timestamp: start + .milliseconds(sent))
+          sent += 20
+        }
+        return condition()
+      }
+    }
+    try #require(try speak { avatar.has("replyStarted") }, "\(avatar.words)")
+    avatar.say("words")
+    try #require(try speak { avatar.named("replyEnded").count >= 2 && avatar.answers("words") == [true] }, "\(avatar.words)")
+    let heard = avatar.double.seen.bytesHeard
+    try #require(try speak { avatar.double.seen.bytesHeard > heard + 32_000 }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.errors == [], "\(avatar.words)")
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test(
+    "streamed text is spoken as one text, whatever its parts are",
+    arguments: [IVHGeneration.session])
+  func streamedText(generation: IVHGeneration) async throws {
+    let avatar = try await Avatar(generation, scenario())
+    defer { avatar.double.stop() }
+    for (index, part) in ["It ", "is ", "nine."].enumerated() {
+      avatar.command(
+        #"{"command":"extra","name":"streamText","payload":{"text":"\#(part)","final":\#(index == 2)},"id":"\#(index)"}"#)
+    }
+    try #require(try avatar.wait { avatar.has("replyEnded") && avatar.isListening }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.double.seen.lines.filter { $0.hasPrefix("> part") } == ["> part 1", "> part 2", "> part 3"])
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test(
+    "an interruption is on the wire at once, and the next text is spoken whole",
+    arguments: [IVHGeneration.stream, .session])
+  func interruption(generation: IVHGeneration) async throws {
+    let avatar = try await Avatar(
+      generation, scenario { $0.speed = 1 ; $0.turns[0].says = Array(repeating: "word", count: 100).joined(separator: " ") })
+    defer { avatar.double.stop() }
+    avatar.say("long")
+    try #require(try avatar.wait { avatar.has("replyStarted") }, "\(avatar.words)")
+    avatar.command(#"{"command":"interrupt","id":"stop"}"#)
+    avatar.say("next")
+    try #require(try avatar.wait { avatar.named("replyStarted").count == 2 }, "\(avatar.words)")
+    #expect(avatar.named("interrupted").count == 1)
+    avatar.command(#"{"command":"hangUp"}"#)
+    try #require(try avatar.wait { avatar.states.last == "closed" }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.double.seen.stops == 1)
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test(
+    "a session that another of the same user replaces is kicked, and a session closed under the node is followed by a new one",
+    arguments: [IVHGeneration.stream, .session], [KickReason.replaced, nil])
+  func kicked(generation: IVHGeneration, reason: KickReason?) async throws {
+    let avatar = try await Avatar(
+      generation, scenario { scenario in
+        scenario.turns[0].fault = ServiceFault(.kick, at: .midway)
+        scenario.turns[0].fault?.reason = reason
+        scenario.turns.append(scenario.turns[0])
+        scenario.turns[1].fault = nil
+      })
+    defer { avatar.double.stop() }
+    avatar.say("first")
+    if reason == .replaced {
+      try #require(try avatar.wait { avatar.bench.hasEnded }, "\(avatar.words)")
+      #expect(avatar.named("kicked").compactMap { $0.string("reason") } == ["replaced"])
+    } else {
+      avatar.say("second")
+      try #require(try avatar.wait { avatar.answers("second") == [true] && avatar.has("replyEnded") }, "\(avatar.words)")
+      #expect(avatar.double.seen.connections == 2)
+      // No drive is repeated.
+      #expect(avatar.double.seen.lines.count { $0 == "> text" } == 2, "\(avatar.words)")
+    }
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test("what is wrong with an account ends the node with the reason and the cure, and shows no key", arguments: [IVHGeneration.stream, .session])
+  func accounts(generation: IVHGeneration) async throws {
+    for (parameters, change, text) in [
+      (["token": "secret-and-wrong"], { _ in }, "the signature is wrong"),
+      ([:], { $0.clock = 301 }, "the clock of this machine is 301 s behind the service's"),
+    ] as [([String: ParameterValue], (inout IVHScenario) -> Void, String)] {
+      let avatar = try await Avatar(generation, scenario(change), parameters)
+      defer { avatar.double.stop() }
+      #expect(throws: (any Error).self) { _ = try avatar.wait { false } }
+      #expect(avatar.errors.contains { $0.contains(text) }, "\(avatar.words)")
+      #expect(!avatar.words.contains("secret-and-wrong") && !avatar.words.contains("token-of-the-double"))
+      _ = avatar.bench.close()
+    }
+  }
+}

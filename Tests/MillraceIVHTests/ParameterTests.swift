@@ -1,0 +1,56 @@
+import MillraceCore
+import MillraceTesting
+import Testing
+
+@testable import MillraceIVH
+
+@Suite("parameters of ivh.avatar") struct ParameterTests {
+  private func refusal(_ values: [String: ParameterValue]) -> String {
+    var parameters: [String: ParameterValue] = ["key": "k", "token": "secret-token", "user": "u"]
+    if values["generation"] == nil && values["asset"] == nil { parameters["project"] = "p" }
+    parameters.merge(values) { _, new in new }
+    do {
+      _ = try NodeBench.resolve(IVHAvatar.self, parameters)
+      return ""
+    } catch { return "\(error)" }
+  }
+
+  @Test(
+    "that do not fit are refused with what is wrong and the cure",
+    arguments: [
+      (["project": ""], "a session needs a figure", "set \"project\" or \"asset\""),
+      (["asset": "a", "project": "p"], "a session has one figure", "set \"project\" or \"asset\""),
+      (["generation": "stream", "project": "p"], "the stream generation has no \"project\"", "leave it out"),
+      (["generation": "stream", "streamMaxInterval": 2_000], "the stream generation has no \"streamMaxInterval\"", "leave it out"),
+      (["session": "s"], "the session generation has no \"session\"", "leave it out"),
+      (["driver": "changedVoice"], "only the stream generation changes a voice", "use \"ownVoice\""),
+      (["start": "never"], "the session generation needs a start", "use \"firstPicture\" or \"now\""),
+      (["frame": 100], "the session generation takes packets of 160 ms", "leave it out"),
+      (["generation": "stream", "frame": 160], "the stream generation takes packets of 100 or 200 ms", "leave it out"),
+      (["trtcRoom": 7], "a room needs the protocol trtc", "set \"protocol\" to \"trtc\""),
+      (
+        ["protocol": "trtc", "trtcApp": "1"],
+        "an application of one's own needs the figure's signature and permission key",
+        "set \"trtcUserSig\" and \"trtcPrivateMapKey\""
+      ),
+      (["key": "a b"], "\"key\" contains a character that no appkey has", "without spaces"),
+      (["url": "http://example.com"], "", "https"), (["url": "ftp://h"], "", "https"),
+      (["wsUrl": "ws://example.com"], "", "wss"), (["heartBeat": 99], "", ""), (["picture": 1], "", ""),
+    ] as [([String: ParameterValue], String, String)])
+  func refusals(values: [String: ParameterValue], text: String, cure: String) {
+    let refusal = refusal(values)
+    #expect(!refusal.isEmpty && refusal.contains(text) && refusal.contains(cure), "\(refusal)")
+    #expect(!refusal.contains("secret-token"))
+  }
+
+  @Test(
+    "that fit are accepted, and an empty text is none",
+    arguments: [
+      [:], ["asset": "a", "timbre": "t"], ["generation": "stream", "project": "", "driver": "changedVoice", "start": "never"],
+      ["generation": "stream", "session": "s", "frame": 200], ["protocol": "trtc", "trtcRoom": 7],
+      ["url": "http://127.0.0.1:1", "wsUrl": "ws://127.0.0.1:2/x"], ["driver": "ownVoice", "frame": 160],
+    ] as [[String: ParameterValue]])
+  func accepted(values: [String: ParameterValue]) {
+    #expect(refusal(values) == "")
+  }
+}

@@ -45,6 +45,9 @@ public struct IVHMembers: ScenarioMembers {
     public var delay = 0
     /// The connection is closed without an answer.
     public var drops = false
+
+    /// No failure yet: it needs an operation.
+    public init() {}
   }
 
   /// Every member at its default.

@@ -245,15 +245,18 @@ public struct RTMPPull: ~Copyable, Node {
       ports.post(Event.firstPicture.rawValue) { $0.field("ms", taken, decimals: 1) }
     }
     for message in next.messages { report(message, of: count, &ports) }
-    if replies != nil, next.messages.contains(where: endsReply) { closeReplies(&ports) }
+    if replies != nil, Self.endsReply(next.messages, replyEnds) { closeReplies(&ports) }
     count += 1
   }
 
-  /// True for a message by which the sender says that a reply is over.
-  private func endsReply(_ message: UserData) -> Bool {
-    guard !replyEnds.isEmpty, let bytes = message.text else { return false }
-    let text = String(decoding: bytes, as: UTF8.self)
-    return replyEnds.contains { !$0.isEmpty && text.contains($0) }
+  /// True if the sender says in one of the messages that a reply is over.
+  private static func endsReply(_ messages: [UserData], _ ends: [String]) -> Bool {
+    guard !ends.isEmpty else { return false }
+    return messages.contains { message in
+      guard let bytes = message.text else { return false }
+      let text = String(decoding: bytes, as: UTF8.self)
+      return ends.contains { !$0.isEmpty && text.contains($0) }
+    }
   }
 
   private mutating func reportSize(_ next: DecodedPicture, _ ports: inout Ports) {

@@ -43,7 +43,7 @@ extension AvatarTests {
     for (id, _, isDone, text) in commands {
       let answer = try #require(avatar.named("answer").first { $0.string("id") == id })
       #expect(avatar.answers(id) == [isDone], "\(answer.json)")
-      #expect(answer.json.contains(text), "\(answer.json)")
+      #expect(text.isEmpty || answer.json.contains(text), "\(answer.json)")
       #expect(!answer.json.contains("rtmp:"), "\(answer.json)")
     }
     try avatar.end()

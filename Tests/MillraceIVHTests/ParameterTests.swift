@@ -1,16 +1,19 @@
-import MillraceCore
-import MillraceTesting
+import MillraceGraph
+import MillraceJSON
 import Testing
 
 @testable import MillraceIVH
 
 @Suite("parameters of ivh.avatar") struct ParameterTests {
-  private func refusal(_ values: [String: ParameterValue]) -> String {
-    var parameters: [String: ParameterValue] = ["key": "k", "token": "secret-token", "user": "u"]
+  /// Why a graph with these parameters is refused; empty: it is not.
+  private func refusal(_ values: [String: JSONValue]) -> String {
+    var parameters: [String: JSONValue] = ["type": "ivh.avatar", "key": "k", "token": "secret-token", "user": "u"]
     if values["generation"] == nil && values["asset"] == nil { parameters["project"] = "p" }
     parameters.merge(values) { _, new in new }
+    let node = JSONValue.object(parameters.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) })
+    let graph: JSONValue = ["millrace": 1, "name": "g", "nodes": ["bot": node]]
     do {
-      _ = try NodeBench.resolve(IVHAvatar.self, parameters)
+      _ = try Graph.load(text: graph.text, name: "g.json", catalogue: .ivh)
       return ""
     } catch { return "\(error)" }
   }
@@ -36,10 +39,11 @@ import Testing
       (["key": "a b"], "\"key\" contains a character that no appkey has", "without spaces"),
       (["url": "http://example.com"], "", "https"), (["url": "ftp://h"], "", "https"),
       (["wsUrl": "ws://example.com"], "", "wss"), (["heartBeat": 99], "", ""), (["picture": 1], "", ""),
-    ] as [([String: ParameterValue], String, String)])
-  func refusals(values: [String: ParameterValue], text: String, cure: String) {
+    ] as [([String: JSONValue], String, String)])
+  func refusals(values: [String: JSONValue], text: String, cure: String) {
     let refusal = refusal(values)
-    #expect(!refusal.isEmpty && refusal.contains(text) && refusal.contains(cure), "\(refusal)")
+    #expect(!refusal.isEmpty, "\(values)")
+    for part in [text, cure] where !part.isEmpty { #expect(refusal.contains(part), "\(refusal)") }
     #expect(!refusal.contains("secret-token"))
   }
 
@@ -49,8 +53,8 @@ import Testing
       [:], ["asset": "a", "timbre": "t"], ["generation": "stream", "project": "", "driver": "changedVoice", "start": "never"],
       ["generation": "stream", "session": "s", "frame": 200], ["protocol": "trtc", "trtcRoom": 7],
       ["url": "http://127.0.0.1:1", "wsUrl": "ws://127.0.0.1:2/x"], ["driver": "ownVoice", "frame": 160],
-    ] as [[String: ParameterValue]])
-  func accepted(values: [String: ParameterValue]) {
+    ] as [[String: JSONValue]])
+  func accepted(values: [String: JSONValue]) {
     #expect(refusal(values) == "")
   }
 }

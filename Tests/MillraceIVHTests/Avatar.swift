@@ -23,7 +23,6 @@ final class Avatar {
   /// What is spoken is reported as heard as soon as it is over.
   var isHeard = true
   private var isOver = false
-  private var reply: UInt32 = 0
 
   init(
     _ generation: IVHGeneration, _ scenario: IVHScenario = IVHScenario(), _ more: [String: ParameterValue] = [:],
@@ -70,8 +69,7 @@ final class Avatar {
   /// Reports what is spoken as heard.
   func heard() {
     guard !isOver else { return }
-    reply += 1
-    bench.push(text: #"{"event":"replyFinished","reply":\#(reply),"samples":1,"ms":1}"#, to: "control")
+    bench.push(text: #"{"event":"replyFinished","reply":\#(bench.generation),"samples":1,"ms":1}"#, to: "control")
   }
 
   func command(_ text: String) { bench.push(text: text, to: "control") }

@@ -30,9 +30,11 @@ import Testing
     try avatar.end()
     #expect(avatar.double.seen.violations == [], "\(avatar.words)")
     #expect(avatar.errors == [], "\(avatar.words)")
+    // A text that waits follows the one before as soon as the service has finished that, whether it was heard or not.
     #expect(
-      avatar.states == ["connecting", "listening"]
-        + (0..<3).flatMap { _ in ["thinking", "responding", "listening"] } + ["closed"])
+      avatar.states.filter { $0 != "listening" }
+        == ["connecting"] + (0..<3).flatMap { _ in ["thinking", "responding"] } + ["closed"])
+    #expect(avatar.states.suffix(2) == ["listening", "closed"])
     #expect((1...3).allSatisfy { avatar.answers("text \($0)") == [true] }, "\(avatar.words)")
     #expect(avatar.texts == Array(repeating: "It is nine.", count: 3))
     #expect(avatar.streams.count == 2 && avatar.streams[0].hasPrefix("rtmp://127.0.0.1:1935/live/double-1-"))

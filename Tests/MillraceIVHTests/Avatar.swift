@@ -13,7 +13,7 @@ final class Avatar {
   static let lines = OutputShape(.text, packetDuration: nil, packetBytes: 4_096)
   static let reports = OutputShape(.event, packetDuration: nil, packetBytes: 8_192)
   /// A bound in seconds that no test should reach.
-  private static let limit = 15.0
+  private static let limit = 300.0
 
   let double: IVHDouble
   let bench: NodeBench
@@ -43,17 +43,15 @@ final class Avatar {
 
   /// Runs the node until a condition holds.
   func wait(until condition: () -> Bool) throws -> Bool {
+    // What a node that fails has emitted before counts, too.
+    defer { take() }
     let end = ContinuousClock.now + .seconds(Self.limit)
     while ContinuousClock.now < end {
-      if try bench.wait(
-        0.005,
-        until: {
-          take()
-          return condition()
-        })
-      {
-        return true
+      let holds = try bench.wait(0.005) {
+        take()
+        return condition()
       }
+      if holds { return true }
     }
     return false
   }

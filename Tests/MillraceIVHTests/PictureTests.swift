@@ -154,6 +154,8 @@ struct PictureTests {
       let isSpoken = try await stage.wait { stage.count("bot", "state", #""listening""#) == number + 1 }
       try #require(isSpoken, "\(stage.words)")
     }
+    let isHeard = try await stage.wait { stage.count("turn", "heard") == 2 }
+    #expect(isHeard, "\(stage.words)")
     let report = try await stage.end()
     #expect(report.failure == nil, "\(stage.words)")
     #expect(stage.double.seen.violations == [], "\(stage.words)")

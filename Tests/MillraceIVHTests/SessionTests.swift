@@ -220,10 +220,10 @@ import Testing
     var player = player(to: .speaking)
     player.play("say")
     #expect(player.play("drain").isEmpty)
-    #expect(words(player.play("over")) == ["replyEnded", "> SEND_TEXT", "state thinking"])
+    #expect(words(player.play("over")) == ["replyEnded", "state listening", "> SEND_TEXT", "state thinking"])
     _ = player.play(Script.push(#""Type":3,"SpeakStatus":"speak_start","SpeechId":2"#, .stream))
-    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"speak_over","SpeechId":2"#, .stream))
-    #expect(words(player.play("finished")) == ["state listening", "> close", "> closesession"])
+    let actions = player.play(Script.push(#""Type":3,"SpeakStatus":"speak_over","SpeechId":2"#, .stream))
+    #expect(words(actions) == ["replyEnded", "state listening", "> close", "> closesession"])
   }
 
   @Test("after the end of the user's audio the session ends in silence, and not before what waits was spoken")

@@ -453,7 +453,7 @@ public struct IVHSession: ServiceSession {
   private mutating func endIfDone() {
     guard isDraining else { return }
     switch phase {
-    case .thinking, .speaking, .draining, .yielding: return
+    case .thinking, .speaking, .yielding: return
     case .listening where !texts.isEmpty: return
     default: hangUp()
     }
@@ -685,7 +685,8 @@ public struct IVHSession: ServiceSession {
     }
     reply.close()
     post(.replyEnded(round: round, utterances: 0))
-    if rules.followsPlayback { enter(.draining, limit: rules.playback) } else { listen() }
+    // In a graph that drains nothing is played any more, so that nobody reports what was heard.
+    if rules.followsPlayback && !isDraining { enter(.draining, limit: rules.playback) } else { listen() }
   }
 
   /// The figure is silent, and what it said was heard.

@@ -109,14 +109,24 @@ public final class PictureServer: Sendable {
     unsafe posix_spawn_file_actions_init(&files)
     for number in [1, 2] as [Int32] { unsafe posix_spawn_file_actions_addopen(&files, number, "/dev/null", O_WRONLY, 0) }
     _ = unsafe millrace_spawn_close_from(&files, 3)
+    // This thread blocks all signals, and the server has to take the one that ends it.
+    var (attributes, none, all) = (posix_spawnattr_t(), sigset_t(), sigset_t())
+    unsafe posix_spawnattr_init(&attributes)
+    unsafe sigemptyset(&none)
+    unsafe sigfillset(&all)
+    unsafe posix_spawnattr_setsigmask(&attributes, &none)
+    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+    unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     defer {
+      unsafe posix_spawnattr_destroy(&attributes)
       for index in unsafe words.indices { unsafe free(words[index]) }
       for index in unsafe variables.indices { unsafe free(variables[index]) }
       unsafe posix_spawn_file_actions_destroy(&files)
     }
     var process = pid_t()
     let isStarted = state.withLock { state in
-      guard case .starting = state, unsafe posix_spawnp(&process, "setpriv", &files, nil, words, variables) == 0 else {
+      guard case .starting = state, unsafe posix_spawnp(&process, "setpriv", &files, &attributes, words, variables) == 0
+      else {
         state = .over
         return false
       }

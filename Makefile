@@ -11,6 +11,12 @@ SHELL := /bin/bash
 # Recordings for the quality tests. A test that needs one and finds none reports itself skipped.
 export MILLRACE_CORPUS ?= ../shared
 
+# SwiftPM hands the package's traits to the compiler in the order of a set. With a seed at random that is another order in every second
+# build, and then everything is compiled again.
+export SWIFT_DETERMINISTIC_HASHING := 1
+# Tests must not depend on the order of a set.
+SWIFT_TEST := env --unset=SWIFT_DETERMINISTIC_HASHING swift test
+
 # Debian's packages, each with what it is needed for.
 PACKAGES :=
 PACKAGES += g++                   # start files and libstdc++, which Swift links; the C++ rivals of benchmarks/
@@ -220,7 +226,7 @@ TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
 TALKING_AT_ONCE := 12
 # A sanitizer makes each test ten times as expensive: all of them at once would spend their time on each other.
 SANITIZED_AT_ONCE := 8
-SANITIZED_TEST = $(IN_TIME) swift test --skip-build --parallel --disable-xctest \
+SANITIZED_TEST = $(IN_TIME) $(SWIFT_TEST) --skip-build --parallel --disable-xctest \
   --experimental-maximum-parallelization-width $(SANITIZED_AT_ONCE)
 
 .PHONY: test-deps
@@ -233,8 +239,8 @@ test: test-deps models ## run all tests
 	swift build --build-tests
 	failed=0
 	# Every wait in the tests is bounded; so is the whole.
-	$(IN_TIME) swift test --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
-	$(IN_TIME) swift test --skip-build --parallel --experimental-maximum-parallelization-width $(TALKING_AT_ONCE) \
+	$(IN_TIME) $(SWIFT_TEST) --skip-build --parallel --disable-xctest --skip '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
+	$(IN_TIME) $(SWIFT_TEST) --skip-build --parallel --experimental-maximum-parallelization-width $(TALKING_AT_ONCE) \
 	  --disable-xctest --filter '$(TALKING_TESTS)' | $(MUST_RUN) || failed=1
 	exit $$failed
 
@@ -251,19 +257,19 @@ device-deps: deps
 test-devices: device-deps ## run devices on a sound server without hardware
 	@swift build --build-tests
 	MILLRACE_DEVICES=1 MILLRACE_PROGRAM="$$(swift build --show-bin-path)/millrace" timeout --kill-after=10 1300 \
-	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.DeviceRigTests | $(MUST_RUN)
+	  $(SWIFT_TEST) --skip-build --disable-xctest --filter MillraceDeviceRigTests.DeviceRigTests | $(MUST_RUN)
 
 .PHONY: mouth-to-ear
 mouth-to-ear: device-deps build ## measure mouth to ear (MINUTES=10; WITH="frame=5 latency=6" sets parameters of the graph)
 	@swift build --build-tests
 	MILLRACE_MINUTES=$(MINUTES) MILLRACE_SET="$(WITH)" MILLRACE_PROGRAM="$$PWD/$(MILLRACE)" \
-	  swift test --skip-build --disable-xctest --filter MillraceDeviceRigTests.LongRigTests | $(MUST_RUN)
+	  $(SWIFT_TEST) --skip-build --disable-xctest --filter MillraceDeviceRigTests.LongRigTests | $(MUST_RUN)
 
 .PHONY: bench-streams
 bench-streams: test-deps ## measure how late the pictures of a live stream are, on a server on this machine
 	@# Tests built for release are built otherwise than the program: in a folder of their own, and these alone.
 	MILLRACE_PARTS=video MILLRACE_FIGURES=1 timeout --kill-after=10 900 \
-	  swift test --configuration release -Xswiftc -enable-testing --scratch-path .build-streams --disable-xctest \
+	  $(SWIFT_TEST) --configuration release -Xswiftc -enable-testing --scratch-path .build-streams --disable-xctest \
 	  --filter RTMPPullFigures | $(MUST_RUN)
 
 # A Python of its own in the build folder: nothing of this is needed to build or to run Millrace.
@@ -321,7 +327,7 @@ EXAMPLES := --scratch-path .build-examples --package-path Examples
 .PHONY: examples
 examples: metrics-deps ## build the examples, which are packages of their own, and run them
 	@swift build $(EXAMPLES)/PhoneNodes --build-tests
-	swift test $(EXAMPLES)/PhoneNodes --skip-build --disable-xctest | $(MUST_RUN)
+	$(SWIFT_TEST) $(EXAMPLES)/PhoneNodes --skip-build --disable-xctest | $(MUST_RUN)
 	swift build $(EXAMPLES)/SpeechServer
 	timeout --kill-after=10 300 Tests/Interop/speech-server.sh .build-examples/debug/SpeechServer
 	swift build $(EXAMPLES)/PushToBot

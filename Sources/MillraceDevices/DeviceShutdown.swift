@@ -46,11 +46,19 @@ enum DeviceShutdown {
 
   /// Before a device that can be open only once is opened, waits for those that are being closed: it would otherwise be refused to the node that
   /// has just left it. The same card has many names, so that the wait is for all of them. Any thread but a worker.
-  static func waitForClosing(_ kind: DeviceName.Kind) {
-    if kind.isExclusive { wait(for: exclusive, longestClosing) }
+  /// - Returns: false when one of them is still closing after the longest wait.
+  @discardableResult
+  static func waitForClosing(_ kind: DeviceName.Kind) -> Bool {
+    !kind.isExclusive || wait(for: exclusive, longestClosing)
   }
 
-  private static func wait(for count: borrowing Atomic<Int>, _ milliseconds: Int) {
-    for _ in 0..<milliseconds where count.load(ordering: .sequentiallyConsistent) > 0 { usleep(1_000) }
+  /// False when the count has not come to 0.
+  @discardableResult
+  private static func wait(for count: borrowing Atomic<Int>, _ milliseconds: Int) -> Bool {
+    for _ in 0..<milliseconds {
+      if count.load(ordering: .sequentiallyConsistent) == 0 { return true }
+      usleep(1_000)
+    }
+    return false
   }
 }

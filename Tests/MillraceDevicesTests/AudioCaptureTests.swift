@@ -129,6 +129,10 @@ struct AudioCaptureTests {
     }
     #expect(misplaced.isEmpty, "\(misplaced.map(\.position))")
     let late = packets.map { $0.timestamp - first.timestamp - ($0.position - first.position) * 62_500 }
+    // A machine that stands still may make single blocks late by seconds, but not most of them.
+    let middle = late.sorted()[late.count / 2]
+    let spread = late.map { abs($0 - middle) }.sorted()[late.count / 2]
+    #expect(spread < .milliseconds(300), "\(spread) ns")
     #expect(late.allSatisfy { abs($0) < .milliseconds(5_000) }, "\(late.min() ?? 0) to \(late.max() ?? 0) ns")
     #expect(bench.close() == [])
   }

@@ -79,7 +79,7 @@ struct PictureTests {
       }
     }
 
-    func count(_ node: String, _ name: String, _ text: String = "") -> Int {
+    func count(_ node: String, _ name: String, _ text: String = "{") -> Int {
       seen.count { $0.node == node && $0.json.contains(#""event":"\#(name)""#) && $0.json.contains(text) }
     }
 

@@ -419,8 +419,9 @@ let package = Package(
     .testTarget(
       name: "MillraceConformanceTests",
       dependencies: [
-        "MillraceConformance", "MillraceBailian", "MillraceBailianDouble", "MillraceWebSocket",
-        "MillraceWebSocketDouble", "MillraceJSON", "MillraceDialog", "MillraceCore",
+        "MillraceConformance", "MillraceBailian", "MillraceBailianDouble", "MillraceIVH",
+        "MillraceIVHDouble", "MillraceWebSocket", "MillraceWebSocketDouble", "MillraceJSON",
+        "MillraceDialog", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -438,10 +439,7 @@ let package = Package(
       name: "MillraceTests",
       dependencies: [
         "Millrace", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
-        "MillraceBailianDouble",
-        "TestMedia",
-        "TestSystem",
-        "millrace",
+        "MillraceBailianDouble", "MillraceIVHDouble", "TestMedia", "TestSystem", "millrace",
       ],
       swiftSettings: tests),
     .testTarget(

@@ -28,11 +28,12 @@ public enum BailianProgram: ServiceProgram {
   public static func nodeMembers(
     port: Int, trusting authority: String, for use: NodeUse
   ) -> [JSONValue.Member]? {
-    nodeMembers(BailianDouble.address(port, isSecure: true), use)
-      + [JSONValue.Member("roots", .string(authority))]
+    nodeMembers(BailianDouble.address(port, isSecure: true), use).map {
+      $0 + [JSONValue.Member("roots", .string(authority))]
+    }
   }
 
-  private static func nodeMembers(_ address: String, _ use: NodeUse) -> [JSONValue.Member] {
+  private static func nodeMembers(_ address: String, _ use: NodeUse) -> [JSONValue.Member]? {
     let members: [JSONValue.Member] = [
       JSONValue.Member("type", "bailian.dialog"), JSONValue.Member("url", .string(address)),
       JSONValue.Member("key", "none"), JSONValue.Member("workspace", "llm-1"),
@@ -43,6 +44,7 @@ public enum BailianProgram: ServiceProgram {
     case .voice: members
     case .compressedVoice: members + [JSONValue.Member("format", "mp3")]
     case .pictures: members + [JSONValue.Member("video", true), JSONValue.Member("live", "start")]
+    case .avatar, .voicedAvatar: nil
     }
   }
 }

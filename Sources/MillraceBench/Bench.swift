@@ -154,6 +154,11 @@ struct Suite {
           "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run, MILLRACE_TLS=1 over TLS",
         run: { try DialoguesSuite.run(services, catalogue) }),
       Suite(
+        name: "avatars",
+        text:
+          "talking figures: pace of a voice, picture, interruption, 20 at once; MILLRACE_MINUTES=10 for a long run",
+        run: { try AvatarsSuite.run(services, catalogue) }),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),
     ]

@@ -22,7 +22,8 @@ extension DialogTurn {
         required: false,
         holds: 2),
       PortContract(
-        "stream", .kind(.event), text: "events of rtmp.pull, where replies are a stream; the service gets `firstPicture`",
+        "stream", .kind(.event),
+        text: "events of rtmp.pull, where replies are a stream; the service gets `firstPicture`",
         required: false),
     ],
     outputs: [

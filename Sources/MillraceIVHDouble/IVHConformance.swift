@@ -44,7 +44,8 @@ public final class IVHConformance: ServiceDouble {
   public var parameters: [JSONValue.Member] {
     [
       JSONValue.Member("url", .string(IVHDouble.address(mute?.port ?? double.port))),
-      JSONValue.Member("key", .string(IVHSignature.appKey)), JSONValue.Member("token", .string(Self.traits.key)),
+      JSONValue.Member("key", .string(IVHSignature.appKey)),
+      JSONValue.Member("token", .string(Self.traits.key)),
       JSONValue.Member("user", "conformance"), JSONValue.Member("project", "p1"),
       JSONValue.Member("start", "now"), JSONValue.Member("poll", 50),
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),

@@ -12,7 +12,7 @@ public final class IVHDouble: Sendable {
   typealias Server = DoubleServer<IVHMembers, IVHTurnMembers>
 
   private let server: Server
-  private let desk: IVHDesk
+  private let desk: IVHRequestHandler
   /// Carries the pictures; nil: there are none, or the scenario names a server.
   private let pictures: PictureServer?
 
@@ -27,7 +27,7 @@ public final class IVHDouble: Sendable {
     "\(isSecure ? "https" : "http")://127.0.0.1:\(port)"
   }
 
-  private init(_ server: Server, _ desk: IVHDesk, _ pictures: PictureServer?) {
+  private init(_ server: Server, _ desk: IVHRequestHandler, _ pictures: PictureServer?) {
     self.server = server
     self.desk = desk
     self.pictures = pictures
@@ -43,7 +43,7 @@ public final class IVHDouble: Sendable {
     if scenario.hasPicture && scenario.stream.isEmpty { pictures = try await PictureServer.start() }
     if scenario.stream.isEmpty { scenario.stream = pictures?.address ?? "rtmp://127.0.0.1:1935/live" }
     let server = Server(scenario, observer: options.observer, watch: options.watch)
-    let desk = IVHDesk(server)
+    let desk = IVHRequestHandler(server)
     try await server.listenForRequests(options) { desk.decide($0) }
     return IVHDouble(server, desk, pictures)
   }
@@ -60,7 +60,7 @@ public final class IVHDouble: Sendable {
 }
 
 /// Receives requests and channels. On the network thread.
-final class IVHDesk: @unchecked Sendable {
+final class IVHRequestHandler: @unchecked Sendable {
   typealias Server = IVHDouble.Server
 
   private static let stream = "/v2/ivh/streammanager/streamservice/"
@@ -70,7 +70,7 @@ final class IVHDesk: @unchecked Sendable {
   private static let sessionChannel = "/v2/ws/ivh/interactdriver/interactdriverservice/commandchannel"
 
   let server: Server
-  private var figures: [String: IVHFigure] = [:]
+  private var avatars: [String: DoubleSession] = [:]
   private var failing: [IVHMembers.Failure]
   private var requestIDs: Set<String> = []
 
@@ -82,7 +82,7 @@ final class IVHDesk: @unchecked Sendable {
   /// Ends all pictures. Any thread.
   func stop() {
     NetLoop.shared.run { [self] in
-      for figure in figures.values { figure.endPicture() }
+      for avatar in avatars.values { avatar.endPicture() }
     }
   }
 
@@ -96,8 +96,12 @@ final class IVHDesk: @unchecked Sendable {
     case Self.sessionChannel: return channel(request, isSession: true)
     case Self.command: return receive("command", isSession: true)
     default:
-      if path.hasPrefix(Self.stream) { return receive(String(path.dropFirst(Self.stream.count)), isSession: false) }
-      if path.hasPrefix(Self.session) { return receive(String(path.dropFirst(Self.session.count)), isSession: true) }
+      if path.hasPrefix(Self.stream) {
+        return receive(String(path.dropFirst(Self.stream.count)), isSession: false)
+      }
+      if path.hasPrefix(Self.session) {
+        return receive(String(path.dropFirst(Self.session.count)), isSession: true)
+      }
       server.violate("noEndpoint", "there is no \(path)")
       return .refuse(status: 404, "not found")
     }
@@ -109,7 +113,9 @@ final class IVHDesk: @unchecked Sendable {
     .receive { [self] request, reply in
       let failure = failing.firstIndex { $0.operation == operation }.map { failing.remove(at: $0) }
       if failure?.drops == true { return reply.drop() }
-      let answer = failure.flatMap { $0.code == 0 ? nil : IVHReply.refusal($0.code, "as the scenario requires") }
+      let answer = failure.flatMap {
+        $0.code == 0 ? nil : IVHResponse.refusal($0.code, "as the scenario requires")
+      }
       server.later(failure?.delay ?? 0) { [self] in
         var result = answer ?? self.answer(operation, isSession: isSession, request)
         if let failure, failure.status != 200 { result.status = failure.status }
@@ -118,7 +124,7 @@ final class IVHDesk: @unchecked Sendable {
     }
   }
 
-  private func answer(_ operation: String, isSession: Bool, _ request: HTTPServer.Request) -> IVHReply {
+  private func answer(_ operation: String, isSession: Bool, _ request: HTTPServer.Request) -> IVHResponse {
     if request.method != "POST" { server.violate("noPost", "\(operation) came as \(request.method)") }
     if request[header: "Content-Type"]?.lowercased().hasPrefix("application/json") != true {
       server.violate("noJSONType", "\(operation) has no Content-Type of JSON")
@@ -140,7 +146,7 @@ final class IVHDesk: @unchecked Sendable {
   }
 
   /// The refusal of a query that is not signed as it should be.
-  private func checkQuery(_ request: HTTPServer.Request, isChannel: Bool) -> IVHReply? {
+  private func checkQuery(_ request: HTTPServer.Request, isChannel: Bool) -> IVHResponse? {
     switch IVHSignature.check({ request[query: $0] }, isChannel: isChannel, tokens: tokens, at: time) {
     case .valid: return nil
     case .missing(let name):
@@ -152,14 +158,17 @@ final class IVHDesk: @unchecked Sendable {
   }
 
   private func checkID(_ id: String?, _ what: String) {
-    guard let id, id.utf8.count == 32, id.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 })
+    guard let id, id.utf8.count == 32,
+      id.utf8.allSatisfy({
+        UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
+      })
     else { return server.violate("noRequestID", "\(what) has no ReqId of 32 hexadecimal digits") }
     if server.scenario.keeps, !requestIDs.insert(id).inserted {
       server.violate("oldRequestID", "\(what) has the ReqId of another request")
     }
   }
 
-  private func perform(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHReply {
+  private func perform(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHResponse {
     switch (operation, isSession) {
     case ("newsession", false), ("createsession", true), ("createsessionbyasset", true):
       return create(operation, isSession: isSession, payload)
@@ -167,29 +176,31 @@ final class IVHDesk: @unchecked Sendable {
       ("listsessionofassetvk", true):
       return list(isSession: isSession)
     case ("queryconfig", false):
-      return IVHReply(["DriverTypes": [1, 2, 3], "RepaySource": "double"])
+      return IVHResponse(["DriverTypes": [1, 2, 3], "RepaySource": "double"])
     default: break
     }
     let id = payload["SessionId"]?.string ?? ""
-    guard let figure = figures[id], figure.isSession == isSession else {
+    guard let avatar = avatars[id], avatar.isSession == isSession else {
       // The stream generation reports an unknown session as closed, not as an error.
-      if operation == "statsession" && !isSession { return IVHReply(["SessionStatus": 2]) }
+      if operation == "statsession" && !isSession { return IVHResponse(["SessionStatus": 2]) }
       return .refusal(isSession ? 110_018 : 110_006, "there is no such session")
     }
     switch operation {
-    case "startsession": return figure.start()
-    case "statsession": return figure.status()
+    case "startsession": return avatar.start()
+    case "statsession": return avatar.status()
     case "closesession":
-      guard figure.state != .closed else { return .refusal(isSession ? 110_013 : 110_006, "the session is closed") }
+      guard avatar.state != .closed else {
+        return .refusal(isSession ? 110_013 : 110_006, "the session is closed")
+      }
       server.change { $0.stops += 1 }
-      figure.close()
-      return IVHReply()
+      avatar.close()
+      return IVHResponse()
     case "command":
       guard payload["Command"]?.string == "SEND_TEXT" else {
         server.violate("wrongCommand", "command takes SEND_TEXT")
         return .refusal(100_002, "Command")
       }
-      return figure.take(payload).map { .refusal($0.code, $0.text) } ?? IVHReply()
+      return avatar.take(payload).map { .refusal($0.code, $0.text) } ?? IVHResponse()
     case "configsession" where !isSession, "updatesessionconfig" where isSession: return configure(payload)
     default:
       server.violate("noOperation", "there is no \(operation)")
@@ -197,7 +208,7 @@ final class IVHDesk: @unchecked Sendable {
     }
   }
 
-  private func create(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHReply {
+  private func create(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHResponse {
     let number = server.countConnection()
     if number <= server.scenario.refusals {
       return .refusal(server.scenario.refusalStatus == 401 ? 100_005 : 100_000, "busy")
@@ -206,7 +217,8 @@ final class IVHDesk: @unchecked Sendable {
       server.violate("wrongCreation", "UserId is missing")
       return .refusal(100_003, "UserId")
     }
-    guard let driver = payload["DriverType"]?.integer, (isSession ? [1, 3] : [1, 2, 3]).contains(driver) else {
+    guard let driver = payload["DriverType"]?.integer, (isSession ? [1, 3] : [1, 2, 3]).contains(driver)
+    else {
       server.violate("wrongCreation", "DriverType")
       return .refusal(100_002, "DriverType")
     }
@@ -215,31 +227,32 @@ final class IVHDesk: @unchecked Sendable {
       server.violate("wrongCreation", "\(name) is missing")
       return .refusal(100_003, name)
     }
-    guard figures.values.count(where: { $0.state != .closed }) < server.scenario.quota else {
+    guard avatars.values.count(where: { $0.state != .closed }) < server.scenario.quota else {
       return .refusal(100_008, "too many sessions")
     }
-    for other in figures.values where other.user == user && other.state != .closed { other.replace() }
+    for other in avatars.values where other.user == user && other.state != .closed { other.replace() }
     let id = "double-\(number)-\(UInt32.random(in: 1...UInt32.max))"
     _ = server.begin(session: id, payload)
-    let figure = IVHFigure(server, id: id, user: user, driver: driver, isSession: isSession)
-    figures = figures.filter { $0.value.state != .closed || server.scenario.keeps }
-    figures[id] = figure
-    figure.prepare()
-    return figure.status()
+    let avatar = DoubleSession(server, id: id, user: user, driver: driver, isSession: isSession)
+    avatars = avatars.filter { $0.value.state != .closed || server.scenario.keeps }
+    avatars[id] = avatar
+    avatar.prepare()
+    return avatar.status()
   }
 
-  private func list(isSession: Bool) -> IVHReply {
-    let sessions = figures.values.filter { $0.state != .closed && $0.isSession == isSession }.map { figure -> JSONValue in
+  private func list(isSession: Bool) -> IVHResponse {
+    let sessions = avatars.values.filter { $0.state != .closed && $0.isSession == isSession }.map {
+      avatar -> JSONValue in
       [
-        "UserId": .string(figure.user), "SessionId": .string(figure.id), "SessionStatus": 1,
+        "UserId": .string(avatar.user), "SessionId": .string(avatar.id), "SessionStatus": 1,
         // The vendor's table says text, its example a number.
-        "DriverType": isSession ? .integer(figure.driver) : .string(String(figure.driver)),
+        "DriverType": isSession ? .integer(avatar.driver) : .string(String(avatar.driver)),
       ]
     }
-    return IVHReply(["Sessions": .array(sessions)])
+    return IVHResponse(["Sessions": .array(sessions)])
   }
 
-  private func configure(_ payload: JSONValue) -> IVHReply {
+  private func configure(_ payload: JSONValue) -> IVHResponse {
     let space = payload["SpaceParam"]
     for (name, range) in [("ImagePosition", -0.5...0.5), ("ImagePositionVertical", -0.5...0.25)] {
       guard let value = space?[name]?.double, range.contains(value) else {
@@ -254,7 +267,7 @@ final class IVHDesk: @unchecked Sendable {
     if space?["BackgroundUrl"]?.string?.contains("missing") == true {
       return .refusal(110_008, "the picture could not be downloaded")
     }
-    return IVHReply()
+    return IVHResponse()
   }
 
   // MARK: Channels
@@ -263,20 +276,20 @@ final class IVHDesk: @unchecked Sendable {
     if let refusal = checkQuery(request, isChannel: true) {
       return .refuse(status: 401, refusal.text)
     }
-    guard let figure = figures[request[query: "requestid"] ?? ""], figure.isSession == isSession else {
+    guard let avatar = avatars[request[query: "requestid"] ?? ""], avatar.isSession == isSession else {
       server.violate("noSession", "a channel of no session: requestid is the SessionId")
       return .refuse(status: 404, "no such session")
     }
-    if let refusal = figure.refusalOfChannel { return .refuse(status: refusal.status, refusal.text) }
+    if let refusal = avatar.refusalOfChannel { return .refuse(status: refusal.status, refusal.text) }
     return .webSocket { socket in
-      figure.open(socket)
-      return { figure.handle($0, of: socket) }
+      avatar.open(socket)
+      return { avatar.handle($0, of: socket) }
     }
   }
 }
 
 /// The answer to a request.
-struct IVHReply {
+struct IVHResponse {
   var status = 200
   private var code = 0
   private(set) var text = ""
@@ -284,15 +297,15 @@ struct IVHReply {
 
   init(_ payload: JSONValue = .object([] as [JSONValue.Member])) { self.payload = payload }
 
-  static func refusal(_ code: Int, _ text: String) -> IVHReply {
-    var reply = IVHReply()
+  static func refusal(_ code: Int, _ text: String) -> IVHResponse {
+    var reply = IVHResponse()
     reply.code = code
     reply.text = text
     return reply
   }
 
   /// With the request's id, as the session generation answers.
-  func repeating(_ id: JSONValue?) -> IVHReply {
+  func repeating(_ id: JSONValue?) -> IVHResponse {
     var reply = self
     if let id { reply.payload = .object((payload.members ?? []) + [JSONValue.Member("ReqId", id)]) }
     return reply

@@ -1,10 +1,11 @@
 public import MillraceConformance
 public import MillraceDoubles
+public import MillraceJSON
 
 /// IVH for runners: `millrace double ivh`.
 public enum IVHProgram: ServiceProgram {
   public static let name = "ivh"
-  public static let summary = "Tencent's interactive virtual human, a talking figure"
+  public static let summary = "Tencent's interactive virtual human, an avatar"
   public static let nodeTypes = ["ivh.avatar"]
   public static var conformance: [any ServiceDouble.Type] { [IVHConformance.self] }
 
@@ -12,6 +13,34 @@ public enum IVHProgram: ServiceProgram {
     var scenario: IVHScenario = try options.load(faults: IVHConformance.traits.faults)
     if case .conversation = options.scenario { scenario.hasPicture = true }
     return try await IVHDouble.listen(scenario, options)
+  }
+
+  public static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]? {
+    nodeMembers(IVHDouble.address(port), use)
+  }
+
+  public static func nodeMembers(
+    port: Int, trusting authority: String, for use: NodeUse
+  ) -> [JSONValue.Member]? {
+    nodeMembers(IVHDouble.address(port, isSecure: true), use).map {
+      $0 + [JSONValue.Member("roots", .string(authority))]
+    }
+  }
+
+  private static func nodeMembers(_ address: String, _ use: NodeUse) -> [JSONValue.Member]? {
+    let members: [JSONValue.Member] = [
+      JSONValue.Member("type", "ivh.avatar"), JSONValue.Member("url", .string(address)),
+      JSONValue.Member("key", .string(IVHSignature.appKey)),
+      JSONValue.Member("token", .string(IVHSignature.token)), JSONValue.Member("project", "project-double"),
+      // A second session of a user ends the first.
+      JSONValue.Member("user", .string("user-\(UInt64.random(in: 0...(.max)))")),
+    ]
+    return switch use {
+    case .avatar: members
+    case .voicedAvatar:
+      members + [JSONValue.Member("driver", "originalVoice"), JSONValue.Member("voice", "reply")]
+    case .voice, .compressedVoice, .pictures: nil
+    }
   }
 }
 

@@ -9,7 +9,8 @@ public typealias IVHScenario = DoubleScenario<IVHMembers, IVHTurnMembers>
 /// What a scenario of IVH has besides the members of every scenario.
 public struct IVHMembers: ScenarioMembers {
   public static let names = [
-    "preparing", "quota", "opening", "stream", "picture", "width", "height", "pictureEnds", "flash", "clock", "failing",
+    "preparing", "quota", "opening", "stream", "picture", "width", "height", "pictureEnds", "flash", "clock",
+    "failing",
   ]
 
   /// Milliseconds in which a session is prepared.
@@ -18,7 +19,7 @@ public struct IVHMembers: ScenarioMembers {
   public var quota = 1_000
   /// The opening line, spoken when the session starts; empty: none.
   public var opening = ""
-  /// Where the picture is, without the session's id, such as `rtmp://127.0.0.1:1935/live`; empty: on a server that the double starts.
+  /// Base address of the stream, without the session's id, such as `rtmp://127.0.0.1:1935/live`; empty: on a server that the double starts.
   public var stream = ""
   /// A talking picture is published there, and what is spoken takes its real time; otherwise nothing is published.
   public var hasPicture = false
@@ -75,7 +76,9 @@ public struct IVHMembers: ScenarioMembers {
 
   private func even(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Int {
     let value = try reader.integer(member, 32...1_920)
-    guard value % 2 == 0 else { throw reader.problem(member.value, "\"\(member.key)\" is an even number of pixels") }
+    guard value % 2 == 0 else {
+      throw reader.problem(member.value, "\"\(member.key)\" is an even number of pixels")
+    }
     return value
   }
 }

@@ -1,9 +1,9 @@
 internal import MillraceCore
 
-/// How a client paces the packets of a voice, and what the service says to that.
+/// How a client paces the packets of a voice, and how the service reacts.
 ///
-/// Both times are taken here: a slow client or a busy machine only makes a packet later, and never earlier than it was sent. What arrives
-/// in one go after a stall is no fault of the client either; so the mean since the utterance began is judged, with a tolerance.
+/// Both times are taken here: a slow client or a busy machine only makes a packet later, and never earlier than it was sent. A burst
+/// after a stall is not the client's fault either, so the average since the start is judged, with a tolerance.
 struct VoicePace {
   struct Problem {
     var name: String
@@ -41,7 +41,9 @@ struct VoicePace {
     let due = isSession ? max(0, packets - 6) * 120 : milliseconds
     milliseconds += bytes / 32
     delay = packets > 1 ? Double(passed - due) : nil
-    if bytes % 2 != 0 { return Problem(name: "oddAudio", text: "\(bytes) bytes are no 16-bit samples", isFatal: false) }
+    if bytes % 2 != 0 {
+      return Problem(name: "oddAudio", text: "\(bytes) bytes are no 16-bit samples", isFatal: false)
+    }
     let sizes = isSession ? [5_120] : [3_200, 6_400]
     if bytes > (sizes.last ?? 0) {
       return Problem(name: "largeAudio", text: "a packet of \(bytes) bytes", isFatal: true)

@@ -1,7 +1,7 @@
 public import MillraceNet
 
-/// HTTP requests and a WebSocket as one wire: for services whose sessions are created and ended by requests, and driven over a channel between
-/// them.
+/// HTTP requests and a WebSocket as one wire: for services whose sessions are created and ended by requests, and controlled over a WebSocket
+/// in between.
 ///
 /// The wire is open at once, and never ends by itself: a request that fails and a channel that is lost are messages, since the session decides
 /// what follows. Requests that were sent when the wire is closed are still carried out, such as the one that ends the session; their
@@ -46,7 +46,7 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
     report(.opened)
   }
 
-  /// Reports an event of the service's own making, such as a request that cannot be made.
+  /// Reports an event that the endpoint created, such as a request that cannot be made.
   public func report(_ event: ServiceEvent<Message>) { loop.run { [self] in deliver(event) } }
 
   private func deliver(_ event: ServiceEvent<Message>) {
@@ -137,7 +137,7 @@ public final class ChannelWire<Message: Sendable & Hashable>: ServiceWire, @unch
     closeChannel()
   }
 
-  /// Requests go on, and a program that exits waits for them.
+  /// Pending requests continue; an exiting program waits for them.
   private func abandon() {
     guard !isClosed else { return }
     isClosed = true

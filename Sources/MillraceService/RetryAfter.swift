@@ -9,7 +9,9 @@ enum RetryAfter {
   /// - Parameter unix: the Unix time in nanoseconds.
   /// - Returns: the wait, at least 0; nil for anything else.
   static func wait(_ text: String, at unix: Nanoseconds) -> Nanoseconds? {
-    if let seconds = HTTPDate.number(text[...]) { return min(Nanoseconds(min(seconds, 86_400)) * 1_000_000_000, most) }
+    if let seconds = HTTPDate.number(text[...]) {
+      return min(Nanoseconds(min(seconds, 86_400)) * 1_000_000_000, most)
+    }
     guard let date = HTTPDate.seconds(of: text) else { return nil }
     return min(max(0, Nanoseconds(date) * 1_000_000_000 - unix), most)
   }

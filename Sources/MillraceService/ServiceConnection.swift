@@ -255,11 +255,12 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   private func emit(stream address: String?) {
     if let address {
-      // Before anybody else has it.
+      // Before anything can show it.
       settings.secrets.learn(address, as: .address)
       guard address.utf8.count <= settings.eventBytes else {
         return post(
-          .error(error(.internal, "the address of the stream has \(address.utf8.count) bytes; it is discarded")))
+          .error(
+            error(.internal, "the address of the stream has \(address.utf8.count) bytes; it is discarded")))
       }
     }
     backlog.append(stream: address)
@@ -307,7 +308,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       handle(.delivered)
     }
     takeMessages()
-    takePacedVoice()
+    takeBotReply()
     flushVoice()
     moveBacklog()
     if exchange.isAudioOver.load(ordering: .acquiring) && silenceAt == nil && isVoiceSent {
@@ -400,7 +401,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private func isDue(_ now: Nanoseconds) -> Bool { !isHeld && voice.due(at: now, over: wire) <= now }
 
   /// Sends what is due of a reply that drives the service.
-  private func takePacedVoice() {
+  private func takeBotReply() {
     guard settings.voice.isReply else { return }
     var taken = 0
     let stale = exchange.voiceCancelledBefore.load(ordering: .acquiring)

@@ -90,7 +90,7 @@ final class ServiceExchange: Sendable {
   /// True when nothing waits for the connection.
   var isSent: Bool { voice.peek() == nil && messages.peek() == nil }
 
-  /// Ends everything. Does not block: the connection says good-bye on its own thread, for which a program that exits waits.
+  /// Ends everything. Does not block: the connection sends its closing message on its own thread; an exiting program waits for it.
   func stop() {
     LastRequests.begin()
     isStopped.store(true, ordering: .sequentiallyConsistent)

@@ -106,7 +106,7 @@ final class VoiceSender {
       // What was kept is older.
       let lost = flush(at: now, as: uplink, to: wire)
       let frame = uplink == .silence ? silence(like: frame) : frame
-      // Of a reply only those frames come that may be sent.
+      // Frames of a reply arrive only when they are due.
       if preRoll.isEmpty && (format.isReply || mayBeSent(at: now, over: wire)) {
         pace?.noteSent(at: now)
         upload(frame, to: wire)

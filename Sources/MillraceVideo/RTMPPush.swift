@@ -72,7 +72,9 @@ public struct RTMPPush: ~Copyable, Node {
     if input.isLinked { try follow(input.take(&ports), &ports) }
     if messages.isLinked { takeMessages(&ports) }
     // Without pictures and audio there is nothing to wait for at the inputs `address` and `sei`.
-    if ports.isOver(0) && ports.isOver(1) && (input.isLinked || messages.isLinked) { return try finish(&ports) }
+    if ports.isOver(0) && ports.isOver(1) && (input.isLinked || messages.isLinked) {
+      return try finish(&ports)
+    }
     let isFollowing = input.isLinked
     closing.removeAll { stream in
       guard stream.finish(&ports) else { return false }

@@ -64,7 +64,7 @@ public struct VideoRecord: ~Copyable, Node {
   private var refused: (path: String, problem: NodeProblem)?
   /// The end of what was received while nothing was recorded.
   private var passed: Nanoseconds?
-  /// The last file ended at its duration, and the node is there only for the change that waited.
+  /// The last file ended at its duration, and the node is kept running only by a change of `path` that waits.
   private var livesForChange = false
   private var isOver = false
   private var stops = false

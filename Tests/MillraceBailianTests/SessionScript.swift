@@ -147,6 +147,7 @@ enum SessionScript {
     case .deliver: "deliver"
     case .endUtterance: "endUtterance"
     case .cancelReply: "cancelReply"
+    case .stream(let address): address == nil ? "stream over" : "stream"
     case .useCredential: "useCredential"
     case .answerLater: "answerLater"
     case .end(let error): error == nil ? "end" : "fail"

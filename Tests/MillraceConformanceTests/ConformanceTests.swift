@@ -3,6 +3,8 @@ import MillraceBailianDouble
 import MillraceConformance
 import MillraceCore
 import MillraceDialog
+import MillraceIVH
+import MillraceIVHDouble
 import MillraceJSON
 import MillraceWebSocket
 import MillraceWebSocketDouble
@@ -11,6 +13,7 @@ import Testing
 @Suite("service nodes and their doubles", .serialized, .timeLimit(.minutes(30))) struct ConformanceTests {
   private func catalogue() -> Catalogue {
     var catalogue = Catalogue.bailian
+    catalogue.add(contentsOf: .ivh)
     catalogue.add(contentsOf: .webSocket)
     return catalogue
   }
@@ -23,7 +26,9 @@ import Testing
       "interrupted responding", "stopped thinking",
     ])
   func cases(name: String) async {
-    for double in [BailianConformance.self, BackendDouble.self] as [any ServiceDouble.Type] {
+    for double in [BailianConformance.self, IVHConformance.self, BackendDouble.self]
+      as [any ServiceDouble.Type]
+    {
       let results = await Conformance(double, catalogue: catalogue()).run([name])
       #expect(results.map(\.outcome) == [.passed], "\(double.traits.nodeType): \(results)")
     }

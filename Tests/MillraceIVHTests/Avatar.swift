@@ -25,14 +25,16 @@ final class Avatar {
   private var isOver = false
 
   init(
-    _ generation: IVHGeneration, _ scenario: IVHScenario = IVHScenario(), _ more: [String: ParameterValue] = [:],
+    _ generation: IVHGeneration, _ scenario: IVHScenario = IVHScenario(),
+    _ more: [String: ParameterValue] = [:],
     inputs: [String: OutputShape] = ["audio": voice, "control": reports, "text": lines]
   ) async throws {
     var patient = scenario
     patient.keeps = true
     double = try await IVHDouble.listen(patient)
     var parameters: [String: ParameterValue] = [
-      "generation": .string(generation.rawValue), "url": .string(double.address), "key": "appkey-of-the-double",
+      "generation": .string(generation.rawValue), "url": .string(double.address),
+      "key": "appkey-of-the-double",
       "token": "token-of-the-double", "user": "tester", "start": "now", "first": 10, "most": 20, "poll": 50,
       "open": 600_000,
     ]
@@ -67,7 +69,8 @@ final class Avatar {
   /// Reports what is spoken as heard.
   func heard() {
     guard !isOver else { return }
-    bench.push(text: #"{"event":"replyFinished","reply":\#(bench.generation),"samples":1,"ms":1}"#, to: "control")
+    bench.push(
+      text: #"{"event":"replyFinished","reply":\#(bench.generation),"samples":1,"ms":1}"#, to: "control")
   }
 
   func command(_ text: String) { bench.push(text: text, to: "control") }
@@ -75,13 +78,18 @@ final class Avatar {
 
   var states: [String] { events.filter { $0.name == "state" }.compactMap { $0.string("state") } }
   var isListening: Bool { states.last == "listening" }
-  var words: String { (double.seen.lines + double.seen.violations.map { "! \($0)" } + events.map(\.json)).joined(separator: "\n") }
+  var words: String {
+    (double.seen.lines + double.seen.violations.map { "! \($0)" } + events.map(\.json)).joined(
+      separator: "\n")
+  }
 
   func named(_ name: String) -> [BenchEvent] { events.filter { $0.name == name } }
   func has(_ name: String) -> Bool { events.contains { $0.name == name } }
 
   /// How commands with this id were answered.
-  func answers(_ id: String) -> [Bool] { named("answer").filter { $0.string("id") == id }.compactMap { $0.bool("ok") } }
+  func answers(_ id: String) -> [Bool] {
+    named("answer").filter { $0.string("id") == id }.compactMap { $0.bool("ok") }
+  }
 
   /// What was reported as an error.
   var errors: [String] { named("error").compactMap { $0.string("text") } }

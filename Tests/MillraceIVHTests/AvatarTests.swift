@@ -9,7 +9,7 @@ import MillraceTesting
 import Testing
 
 @Suite("ivh.avatar", .serialized, .timeLimit(.minutes(30))) struct AvatarTests {
-  private func scenario(_ change: (inout IVHScenario) -> Void = { _ in }) -> IVHScenario {
+  func scenario(_ change: (inout IVHScenario) -> Void = { _ in }) -> IVHScenario {
     var scenario = IVHScenario()
     scenario.speed = 100
     scenario.turns[0].says = "It is nine."
@@ -26,7 +26,8 @@ import Testing
     defer { avatar.double.stop() }
     // What is said before the session stands is kept.
     for number in 1...3 { avatar.say("text \(number)") }
-    try #require(try avatar.wait { avatar.named("replyEnded").count == 3 && avatar.isListening }, "\(avatar.words)")
+    try #require(
+      try avatar.wait { avatar.named("replyEnded").count == 3 && avatar.isListening }, "\(avatar.words)")
     try avatar.end()
     #expect(avatar.double.seen.violations == [], "\(avatar.words)")
     #expect(avatar.errors == [], "\(avatar.words)")
@@ -43,11 +44,11 @@ import Testing
   }
 
   @Test(
-    "a bot's voice that came at once drives the figure in packets on schedule, and its end ends the drive",
+    "a bot's voice that came at once drives the avatar in packets on schedule, and its end ends the utterance",
     arguments: [IVHGeneration.stream, .session])
   func reply(generation: IVHGeneration) async throws {
     let avatar = try await Avatar(
-      generation, scenario(), ["voice": "reply", "driver": "ownVoice"])
+      generation, scenario(), ["audioFrom": "reply", "driver": "originalVoice"])
     defer { avatar.double.stop() }
     let samples = (0..<48_000).map { Int16(truncatingIfNeeded: $0 * 7) }
     for reply in 1...2 {
@@ -55,7 +56,8 @@ import Testing
       avatar.bench.push(samples, to: "audio")
       avatar.bench.push(bytes: [], to: "audio", flags: .endOfUtterance)
       try #require(
-        try avatar.wait { avatar.named("replyEnded").count == reply && avatar.isListening }, "\(avatar.words)")
+        try avatar.wait { avatar.named("replyEnded").count == reply && avatar.isListening }, "\(avatar.words)"
+      )
     }
     try avatar.end()
     let seen = avatar.double.seen
@@ -70,7 +72,7 @@ import Testing
     "a microphone is sent as it comes, a text ends it, and the voice continues afterwards",
     arguments: [IVHGeneration.stream, .session])
   func microphone(generation: IVHGeneration) async throws {
-    let avatar = try await Avatar(generation, scenario(), ["driver": "ownVoice"])
+    let avatar = try await Avatar(generation, scenario(), ["driver": "originalVoice"])
     defer { avatar.double.stop() }
     let start = avatar.bench.now
     var sent: Int64 = 0
@@ -86,7 +88,9 @@ import Testing
     }
     try #require(try speak { avatar.has("replyStarted") }, "\(avatar.words)")
     avatar.say("words")
-    try #require(try speak { avatar.named("replyEnded").count >= 2 && avatar.answers("words") == [true] }, "\(avatar.words)")
+    try #require(
+      try speak { avatar.named("replyEnded").count >= 2 && avatar.answers("words") == [true] },
+      "\(avatar.words)")
     let heard = avatar.double.seen.bytesHeard
     try #require(try speak { avatar.double.seen.bytesHeard > heard + 32_000 }, "\(avatar.words)")
     try avatar.end()
@@ -103,12 +107,14 @@ import Testing
     defer { avatar.double.stop() }
     for (index, part) in ["It ", "is ", "nine."].enumerated() {
       avatar.command(
-        #"{"command":"extra","name":"streamText","payload":{"text":"\#(part)","final":\#(index == 2)},"id":"\#(index)"}"#)
+        #"{"command":"extra","name":"streamText","payload":{"text":"\#(part)","final":\#(index == 2)},"id":"\#(index)"}"#
+      )
     }
     try #require(try avatar.wait { avatar.has("replyEnded") && avatar.isListening }, "\(avatar.words)")
     try avatar.end()
     #expect(avatar.double.seen.violations == [], "\(avatar.words)")
-    #expect(avatar.double.seen.lines.filter { $0.hasPrefix("> part") } == ["> part 1", "> part 2", "> part 3"])
+    #expect(
+      avatar.double.seen.lines.filter { $0.hasPrefix("> part") } == ["> part 1", "> part 2", "> part 3"])
     #expect(avatar.bench.close() == [])
   }
 
@@ -117,7 +123,10 @@ import Testing
     arguments: [IVHGeneration.stream, .session])
   func interruption(generation: IVHGeneration) async throws {
     let avatar = try await Avatar(
-      generation, scenario { $0.speed = 1 ; $0.turns[0].says = Array(repeating: "word", count: 100).joined(separator: " ") })
+      generation,
+      scenario {
+        $0.speed = 1; $0.turns[0].says = Array(repeating: "word", count: 100).joined(separator: " ")
+      })
     defer { avatar.double.stop() }
     avatar.say("long")
     try #require(try avatar.wait { avatar.has("replyStarted") }, "\(avatar.words)")
@@ -138,7 +147,8 @@ import Testing
     arguments: [IVHGeneration.stream, .session], [KickReason.replaced, nil])
   func kicked(generation: IVHGeneration, reason: KickReason?) async throws {
     let avatar = try await Avatar(
-      generation, scenario { scenario in
+      generation,
+      scenario { scenario in
         scenario.turns[0].fault = ServiceFault(.kick, at: .midway)
         scenario.turns[0].fault?.reason = reason
         scenario.turns.append(scenario.turns[0])
@@ -151,9 +161,10 @@ import Testing
       #expect(avatar.named("kicked").compactMap { $0.string("reason") } == ["replaced"])
     } else {
       avatar.say("second")
-      try #require(try avatar.wait { avatar.answers("second") == [true] && avatar.has("replyEnded") }, "\(avatar.words)")
+      try #require(
+        try avatar.wait { avatar.answers("second") == [true] && avatar.has("replyEnded") }, "\(avatar.words)")
       #expect(avatar.double.seen.connections == 2)
-      // No drive is repeated.
+      // Nothing is repeated.
       #expect(avatar.double.seen.lines.count { $0 == "> text" } == 2, "\(avatar.words)")
     }
     try avatar.end()
@@ -161,7 +172,9 @@ import Testing
     #expect(avatar.bench.close() == [])
   }
 
-  @Test("what is wrong with an account ends the node with the reason and the cure, and shows no key", arguments: [IVHGeneration.stream, .session])
+  @Test(
+    "what is wrong with an account ends the node with the reason and the cure, and shows no key",
+    arguments: [IVHGeneration.stream, .session])
   func accounts(generation: IVHGeneration) async throws {
     for (parameters, change, text) in [
       (["token": "secret-and-wrong"], { _ in }, "the signature is wrong"),

@@ -7,10 +7,13 @@ import Testing
 @Suite("parameters of ivh.avatar") struct ParameterTests {
   /// Why a graph with these parameters is refused; empty: it is not.
   private func refusal(_ values: [String: JSONValue]) -> String {
-    var parameters: [String: JSONValue] = ["type": "ivh.avatar", "key": "k", "token": "secret-token", "user": "u"]
+    var parameters: [String: JSONValue] = [
+      "type": "ivh.avatar", "key": "k", "token": "secret-token", "user": "u",
+    ]
     if values["generation"] == nil && values["asset"] == nil { parameters["project"] = "p" }
     parameters.merge(values) { _, new in new }
-    let node = JSONValue.object(parameters.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) })
+    let node = JSONValue.object(
+      parameters.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) })
     let graph: JSONValue = ["millrace": 1, "name": "g", "nodes": ["bot": node]]
     do {
       _ = try Graph.load(text: graph.text, name: "g.json", catalogue: .ivh)
@@ -21,19 +24,25 @@ import Testing
   @Test(
     "that do not fit are refused with what is wrong and the cure",
     arguments: [
-      (["project": ""], "a session needs a figure", "set \"project\" or \"asset\""),
-      (["asset": "a", "project": "p"], "a session has one figure", "set \"project\" or \"asset\""),
+      (["project": ""], "a session needs an avatar", "set \"project\" or \"asset\""),
+      (["asset": "a", "project": "p"], "a session has one avatar", "set \"project\" or \"asset\""),
       (["generation": "stream", "project": "p"], "the stream generation has no \"project\"", "leave it out"),
-      (["generation": "stream", "streamMaxInterval": 2_000], "the stream generation has no \"streamMaxInterval\"", "leave it out"),
+      (
+        ["generation": "stream", "streamMaxInterval": 2_000],
+        "the stream generation has no \"streamMaxInterval\"", "leave it out"
+      ),
       (["session": "s"], "the session generation has no \"session\"", "leave it out"),
-      (["driver": "changedVoice"], "only the stream generation changes a voice", "use \"ownVoice\""),
+      (["driver": "convertedVoice"], "only the stream generation changes a voice", "use \"originalVoice\""),
       (["start": "never"], "the session generation needs a start", "use \"firstPicture\" or \"now\""),
       (["frame": 100], "the session generation takes packets of 160 ms", "leave it out"),
-      (["generation": "stream", "frame": 160], "the stream generation takes packets of 100 or 200 ms", "leave it out"),
+      (
+        ["generation": "stream", "frame": 160], "the stream generation takes packets of 100 or 200 ms",
+        "leave it out"
+      ),
       (["trtcRoom": 7], "a room needs the protocol trtc", "set \"protocol\" to \"trtc\""),
       (
         ["protocol": "trtc", "trtcApp": "1"],
-        "an application of one's own needs the figure's signature and permission key",
+        "an application of one's own needs the avatar's signature and permission key",
         "set \"trtcUserSig\" and \"trtcPrivateMapKey\""
       ),
       (["key": "a b"], "\"key\" contains a character that no appkey has", "without spaces"),
@@ -50,9 +59,11 @@ import Testing
   @Test(
     "that fit are accepted, and an empty text is none",
     arguments: [
-      [:], ["asset": "a", "timbre": "t"], ["generation": "stream", "project": "", "driver": "changedVoice", "start": "never"],
+      [:], ["asset": "a", "voice": "t"],
+      ["generation": "stream", "project": "", "driver": "convertedVoice", "start": "never"],
       ["generation": "stream", "session": "s", "frame": 200], ["protocol": "trtc", "trtcRoom": 7],
-      ["url": "http://127.0.0.1:1", "wsUrl": "ws://127.0.0.1:2/x"], ["driver": "ownVoice", "frame": 160],
+      ["url": "http://127.0.0.1:1", "wsUrl": "ws://127.0.0.1:2/x"],
+      ["driver": "originalVoice", "frame": 160],
     ] as [[String: JSONValue]])
   func accepted(values: [String: JSONValue]) {
     #expect(refusal(values) == "")

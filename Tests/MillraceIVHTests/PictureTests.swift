@@ -16,12 +16,12 @@ import Testing
 
 @testable import MillraceVideo
 
-/// A figure with its picture, over a real RTMP server. Serialized: each test has a server and a graph on the real-time clock.
+/// An avatar with its picture, over a real RTMP server. Serialized: each test has a server and a graph on the real-time clock.
 @Suite(
   "the picture of ivh.avatar", .serialized, .enabled(if: StreamServer.isInstalled, "needs nginx-rtmp"),
   .timeLimit(.minutes(30)))
 struct PictureTests {
-  /// A graph with the figure's picture, loudspeaker and recording, beside its double.
+  /// A graph with the avatar's picture, loudspeaker and recording, beside its double.
   private final class Stage {
     let double: IVHDouble
     let folder = TemporaryFolder()
@@ -39,24 +39,26 @@ struct PictureTests {
       scenario.turns[0].says = "One, two, three, four, five."
       change(&scenario)
       double = try await IVHDouble.listen(scenario)
-      let figure = generation == .session ? #""project":"p1","# : ""
+      let avatar = generation == .session ? #""project":"p1","# : ""
       let text = """
         { "millrace": 1, "name": "stage", "clock": "realtime",
           "nodes": {
-            "bot": { "type": "ivh.avatar", "url": "\(double.address)", "generation": "\(generation.rawValue)", \(figure)
+            "bot": { "type": "ivh.avatar", "url": "\(double.address)", "generation": "\(generation.rawValue)", \(avatar)
               "key": "appkey-of-the-double", "token": "token-of-the-double", "user": "u", "poll": 50, "first": 10, "most": 50,
               "picture": 600000, "open": 600000 },
             "turn": { "type": "dialog.turn", "mode": "pushToTalk" },
-            "figure": { "type": "rtmp.pull", "width": 160, "height": 284, "rate": 25, "replies": true, "first": 20, "most": 100,
+            "avatar": { "type": "rtmp.pull", "width": 160, "height": 284, "rate": 25, "replies": true, "first": 20, "most": 100,
               "replyEnds": ["TextOver", "AudioOver"] },
             "speaker": { "type": "audio.play", "device": "file", "path": "\(folder.file("heard.wav"))" },
-            "movie": { "type": "video.record", "path": "\(folder.file("figure.mp4"))" } },
-          "links": ["bot.stream -> figure.address", "figure.audio -> speaker", "figure -> movie", "figure.audio -> movie.audio",
-            "bot.events -> turn.service", "figure.events -> turn.stream", "speaker.events -> turn.playback",
+            "movie": { "type": "video.record", "path": "\(folder.file("avatar.mp4"))" } },
+          "links": ["bot.stream -> avatar.address", "avatar.audio -> speaker", "avatar -> movie", "avatar.audio -> movie.audio",
+            "bot.events -> turn.service", "avatar.events -> turn.stream", "speaker.events -> turn.playback",
             "turn.control -> bot.control"] }
         """
       var catalogue = Catalogue.ivh
-      for more in [Catalogue.dialog, .videoNodes, .devices, .audioNodes, .flow] { catalogue.add(contentsOf: more) }
+      for more in [Catalogue.dialog, .videoNodes, .devices, .audioNodes, .flow] {
+        catalogue.add(contentsOf: more)
+      }
       let plan = try Graph.load(text: text, name: "stage.json", catalogue: catalogue)
       run = try Engine(catalogue: catalogue, workers: 2).prepare(plan)
       let events = Locked<[GraphEvent]>([])
@@ -87,7 +89,7 @@ struct PictureTests {
       seen.firstIndex { $0.node == node && $0.json.contains(#""event":"\#(name)""#) }
     }
 
-    /// Hangs up, and waits until everything has ended.
+    /// Ends the session, and waits until everything has ended.
     func end() async throws -> RunReport {
       try send(#"{"command":"hangUp"}"#)
       let report = await run.wait()
@@ -96,15 +98,16 @@ struct PictureTests {
     }
 
     var words: String {
-      (double.seen.lines + double.seen.violations.map { "! \($0)" } + seen.map(\.json)).joined(separator: "\n")
+      (double.seen.lines + double.seen.violations.map { "! \($0)" } + seen.map(\.json)).joined(
+        separator: "\n")
     }
 
     /// The recording.
-    func film() throws -> Film { try Film(folder.file("figure.mp4")) }
+    func recording() throws -> Recording { try Recording(folder.file("avatar.mp4")) }
   }
 
   /// What a recording shows and sounds, and when, in milliseconds.
-  private struct Film {
+  private struct Recording {
     /// When pictures turn white, and when a click begins.
     private(set) var flashes: [Double] = []
     private(set) var clicks: [Double] = []
@@ -114,7 +117,8 @@ struct PictureTests {
     private(set) var loud = 0
 
     init(_ path: String) throws {
-      let bench = try NodeBench(VideoRead.self, ["path": .string(path), "pace": false], outputs: ["out", "audio"])
+      let bench = try NodeBench(
+        VideoRead.self, ["path": .string(path), "pace": false], outputs: ["out", "audio"])
       var wasWhite = false
       var quiet = 4_800
       while !bench.hasEnded {
@@ -161,24 +165,30 @@ struct PictureTests {
     #expect(stage.double.seen.violations == [], "\(stage.words)")
     let lines = stage.double.seen.lines
     #expect(lines.count { $0 == "> startsession" } == 1 && lines.count { $0 == "> closesession" } == 1)
-    let picture = try #require(stage.index("figure", "firstPicture"))
+    let picture = try #require(stage.index("avatar", "firstPicture"))
     let begun = try #require(stage.index("bot", "replyStarted"))
     #expect(picture < begun)
-    #expect(stage.count("speaker", "replyFinished") == 2 && stage.count("turn", "heard") == 2, "\(stage.words)")
-    for status in ["TextStart", "TextOver"] { #expect(stage.count("figure", "sei", status) == 2, "\(stage.words)") }
-    let film = try stage.film()
-    #expect(film.flashes.count == 2, "\(film.flashes)")
-    for flash in film.flashes {
-      let nearest = film.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
-      #expect(abs(nearest ?? 999) < 40, "\(film.flashes) \(film.clicks)")
+    #expect(
+      stage.count("speaker", "replyFinished") == 2 && stage.count("turn", "heard") == 2, "\(stage.words)")
+    for status in ["TextStart", "TextOver"] {
+      #expect(stage.count("avatar", "sei", status) == 2, "\(stage.words)")
+    }
+    let recording = try stage.recording()
+    #expect(recording.flashes.count == 2, "\(recording.flashes)")
+    for flash in recording.flashes {
+      let nearest = recording.clicks.map { $0 - flash }.min { abs($0) < abs($1) }
+      #expect(abs(nearest ?? 999) < 40, "\(recording.flashes) \(recording.clicks)")
     }
   }
 
-  @Test("an interrupted sentence falls silent, the picture continues, and the next sentence is heard whole", arguments: IVHGeneration.allCases)
+  @Test(
+    "an interrupted sentence falls silent, the picture continues, and the next sentence is heard whole",
+    arguments: IVHGeneration.allCases)
   func interruption(generation: IVHGeneration) async throws {
     let stage = try await Stage(generation) { scenario in
       scenario.flashes = false
-      scenario.turns[0].says = Array(repeating: "this is a long sentence", count: 20).joined(separator: " and ")
+      scenario.turns[0].says = Array(repeating: "this is a long sentence", count: 20).joined(
+        separator: " and ")
       scenario.turns.append(scenario.turns[0])
       scenario.turns[1].says = "Short."
     }
@@ -194,9 +204,9 @@ struct PictureTests {
     _ = try await stage.end()
     #expect(stage.double.seen.violations == [], "\(stage.words)")
     #expect(stage.count("turn", "heard", #""whole":false"#) == 1, "\(stage.words)")
-    let film = try stage.film()
+    let recording = try stage.recording()
     // 25 pictures a second, and none is missing.
-    let gaps = zip(film.pictures, film.pictures.dropFirst()).map { $1 - $0 }
+    let gaps = zip(recording.pictures, recording.pictures.dropFirst()).map { $1 - $0 }
     #expect(gaps.allSatisfy { $0 < 60 }, "\(gaps.max() ?? 0)")
   }
 }

@@ -5,8 +5,11 @@ import Testing
 @testable import MillraceIVH
 
 @Suite("messages of the command channel of IVH") struct PushTests {
-  private func push(_ payload: String, _ generation: IVHGeneration = .stream) throws(JSONFormProblem) -> IVHPush {
-    try IVHPush(parsing: Array(#"{"Header":{"Code":0,"Message":"ok"},"Payload":{\#(payload)}}"#.utf8), generation)
+  private func push(_ payload: String, _ generation: IVHGeneration = .stream) throws(JSONFormProblem)
+    -> IVHPush
+  {
+    try IVHPush(
+      parsing: Array(#"{"Header":{"Code":0,"Message":"ok"},"Payload":{\#(payload)}}"#.utf8), generation)
   }
 
   @Test("of the stream generation are read by their type")
@@ -18,7 +21,8 @@ import Testing
     let refused = try push(#""Type":1,"Text":"x","InterruptResult":2,"InterruptMessage":"not now""#)
     #expect(refused.event == .input("x", IVHPush.Interruption(isDone: false, text: "not now")))
     let spoken = try push(
-      #""Type":2,"SpeechId":3,"Text":"a","TextPro":"<speak>a</speak>","TextDisplay":"A","Uninterrupt":true,"Muted":true,"ChatStatus":4"#)
+      #""Type":2,"SpeechId":3,"Text":"a","TextPro":"<speak>a</speak>","TextDisplay":"A","Uninterrupt":true,"Muted":true,"ChatStatus":4"#
+    )
     var speech = IVHPush.Speech()
     speech.text = "a"
     speech.withMarks = "<speak>a</speak>"
@@ -60,16 +64,18 @@ import Testing
       for name in ["ErrorMsg", "ErrorMessage"] {
         #expect(
           try event(#""Type":\#(type),"ErrorCode":-111005,"\#(name)":"no""#)
-            == .failed(IVHFault(-111_005, "no"), isDrive: true))
+            == .failed(IVHFault(-111_005, "no"), isReply: true))
       }
     }
     #expect(try event(#""Type":1,"Text":"a""#) == .newInput)
-    guard case .speech(let content) = try event(#""Type":4,"Text":"a","Final":true,"ContentType":9,"CloudAiExtra":"{}""#)
+    guard
+      case .speech(let content) = try event(
+        #""Type":4,"Text":"a","Final":true,"ContentType":9,"CloudAiExtra":"{}""#)
     else {
       Issue.record("no content")
       return
     }
-    #expect(content.isPart && content.isFinal && content.text == "a")
+    #expect(content.isFinal && content.text == "a")
     #expect(content.rest == [JSONValue.Member("ContentType", 9), JSONValue.Member("CloudAiExtra", "{}")])
   }
 
@@ -77,17 +83,18 @@ import Testing
   func errors() throws {
     let frame = #"{"Header":{"Code":110022,"Message":"m"}}"#
     let replaced = try IVHPush(parsing: Array(frame.utf8), .session)
-    #expect(replaced.event == .failed(IVHFault(110_022, "m"), isDrive: false))
-    let drive = #"{"Header":{"Code":"110001"},"Payload":{"SessionId":"s","ReqId":"r","Type":3}}"#
-    let failed = try IVHPush(parsing: Array(drive.utf8), .session)
-    #expect(failed.event == .failed(IVHFault(110_001), isDrive: true))
+    #expect(replaced.event == .failed(IVHFault(110_022, "m"), isReply: false))
+    let refusal = #"{"Header":{"Code":"110001"},"Payload":{"SessionId":"s","ReqId":"r","Type":3}}"#
+    let failed = try IVHPush(parsing: Array(refusal.utf8), .session)
+    #expect(failed.event == .failed(IVHFault(110_001), isReply: true))
     #expect(failed.session == "s" && failed.round == "r")
   }
 
   @Test(
     "that are not the vendor's are errors with the place and without the content",
     arguments: [
-      ("", "message"), ("{", "message"), ("[1]", "message"), ("{}", "Payload"), (#"{"Payload":7}"#, "Payload"),
+      ("", "message"), ("{", "message"), ("[1]", "message"), ("{}", "Payload"),
+      (#"{"Payload":7}"#, "Payload"),
       (#"{"Payload":{}}"#, "Payload.Type"), (#"{"Payload":{"Type":"secret"}}"#, "Payload.Type"),
       (#"{"Payload":{"Type":3}}"#, "Payload.SpeakStatus"), (#"{"Header":"secret"}"#, "Header"),
       (#"{"Header":{"Code":"secret"}}"#, "Header.Code"),
@@ -113,7 +120,8 @@ import Testing
 
   private func media(_ kind: String, _ content: String) throws -> DialogMedia? {
     let text = JSONValue.string(content).text
-    let push = try push(#""Type":2,"SpeechId":1,"Text":"title","InteractionType":"\#(kind)","InteractionContent":\#(text)"#)
+    let push = try push(
+      #""Type":2,"SpeechId":1,"Text":"title","InteractionType":"\#(kind)","InteractionContent":\#(text)"#)
     guard case .speech(let speech) = push.event else { return nil }
     return speech.media
   }
@@ -129,7 +137,8 @@ import Testing
     for name in ["button", "buttonText"] {
       #expect(try media("Popup", #"{"title":"T","content":"C","\#(name)":"OK"}"#) == popup)
     }
-    let options = DialogMedia(.options, title: "title", options: ["a", "b"], detail: ["style": 2], round: "1")
+    let options = DialogMedia(
+      .options, title: "title", options: ["a", "b"], detail: ["style": 2], round: "1")
     for style in ["2", #""2""#] {
       #expect(try media("OptionInfo", #"{"style":\#(style),"options":["a","b"]}"#) == options)
     }
@@ -143,7 +152,10 @@ import Testing
 
   @Test(
     "kinds and contents that are not known are passed on as they are",
-    arguments: [("Dance", "{\"a\":1}"), ("Image", "{}"), ("OptionInfo", #"{"options":[1]}"#), ("Popup", "x"), ("BubbleInfo", "7")])
+    arguments: [
+      ("Dance", "{\"a\":1}"), ("Image", "{}"), ("OptionInfo", #"{"options":[1]}"#), ("Popup", "x"),
+      ("BubbleInfo", "7"),
+    ])
   func unknownInteraction(kind: String, content: String) throws {
     let text = JSONValue.string(content).text
     let push = try push(#""Type":2,"InteractionType":"\#(kind)","InteractionContent":\#(text)"#)
@@ -154,7 +166,8 @@ import Testing
     #expect(speech.media == nil)
     #expect(
       speech.rest == [
-        JSONValue.Member("InteractionType", .string(kind)), JSONValue.Member("InteractionContent", .string(content)),
+        JSONValue.Member("InteractionType", .string(kind)),
+        JSONValue.Member("InteractionContent", .string(content)),
       ])
   }
 
@@ -164,7 +177,8 @@ import Testing
   func answers() throws {
     func answer(_ text: String) throws -> IVHAnswer { try IVHAnswer.parse(Array(text.utf8)).get() }
     let one = try answer(
-      #"{"Header":{"Code":0,"Message":""},"Payload":{"SessionId":"s","SessionStatus":3,"PlayStreamAddr":"rtmp://h/s"}}"#)
+      #"{"Header":{"Code":0,"Message":""},"Payload":{"SessionId":"s","SessionStatus":3,"PlayStreamAddr":"rtmp://h/s"}}"#
+    )
     #expect(one.session == "s" && one.status == .preparing && one.playAddress == "rtmp://h/s")
     #expect(try answer(#"{"Payload":{"SessionStatus":"1"}}"#).status == .active)
     #expect(try answer(#"{"Payload":{"SessionStatus":99}}"#).status == nil)
@@ -179,7 +193,8 @@ import Testing
 
   @Test("a program is given no play address")
   func addresses() throws {
-    let text = #"{"Payload":{"Sessions":[{"SessionId":"s","PlayStreamAddr":"rtmp://h/s?sig"}],"PlayStreamAddr":"x"}}"#
+    let text =
+      #"{"Payload":{"Sessions":[{"SessionId":"s","PlayStreamAddr":"rtmp://h/s?sig"}],"PlayStreamAddr":"x"}}"#
     let answer = try IVHAnswer.parse(Array(text.utf8)).get()
     #expect(answer.withoutAddresses == ["Sessions": [["SessionId": "s"]]])
   }
@@ -187,8 +202,10 @@ import Testing
   @Test("every code has a meaning, and keeps the vendor's number and text")
   func codes() {
     let documented = [
-      100_000, 100_001, 100_002, 100_003, 100_005, 100_008, 100_009, 110_001, 110_002, 110_004, 110_005, 110_006,
-      110_007, 110_008, -101_000, -101_001, -101_002, -111_001, -111_002, -111_003, -111_004, -111_005, 100_012,
+      100_000, 100_001, 100_002, 100_003, 100_005, 100_008, 100_009, 110_001, 110_002, 110_004, 110_005,
+      110_006,
+      110_007, 110_008, -101_000, -101_001, -101_002, -111_001, -111_002, -111_003, -111_004, -111_005,
+      100_012,
       100_014, 100_015, 110_013, 110_014, 110_015, 110_016, 110_018, 110_021, 110_022, 100_007,
     ]
     #expect(Set(IVHFault.knownCodes) == Set(documented))
@@ -198,7 +215,9 @@ import Testing
       #expect(!IVHFault(code).error().text.isEmpty)
     }
     // A refusal is not repeated: some of them block an account.
-    for code in [100_001, 100_002, 100_003, 100_005, 100_007, 100_008, 100_009, 100_014, 100_015, 110_007, 110_021] {
+    for code in [
+      100_001, 100_002, 100_003, 100_005, 100_007, 100_008, 100_009, 100_014, 100_015, 110_007, 110_021,
+    ] {
       #expect(IVHFault(code).error().reaction == .refuse)
     }
     for code in [100_000, 110_004, 110_005, 100_012, 110_014] {

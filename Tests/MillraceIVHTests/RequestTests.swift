@@ -31,13 +31,14 @@ import Testing
       #expect(IVHGeneration.session.path(of: operation) == session)
     }
     #expect(IVHGeneration.stream.channelPath == "/v2/ws/ivh/streammanager/streamservice/commandchannel")
-    #expect(IVHGeneration.session.channelPath == "/v2/ws/ivh/interactdriver/interactdriverservice/commandchannel")
+    #expect(
+      IVHGeneration.session.channelPath == "/v2/ws/ivh/interactdriver/interactdriverservice/commandchannel")
   }
 
   @Test("newsession has every field of the vendor's document")
   func streamCreation() {
-    var creation = IVHCreation(user: "u", figure: .account)
-    creation.driver = .changedVoice
+    var creation = IVHCreation(user: "u", avatar: .account)
+    creation.driver = .convertedVoice
     #expect(
       body(.create(creation, .stream), .stream)
         == #"{"Header":{},"Payload":{"UserId":"u","DriverType":2,"Protocol":"rtmp"}}"#)
@@ -53,25 +54,25 @@ import Testing
     creation.room = room
     #expect(
       body(.create(creation, .stream), .stream)
-        == #"{"Header":{},"Payload":{"UserId":"u","DriverType":2,"Protocol":"trtc","SessionId":"s","# 
-          + #""ProtocolOption":{"RtmpPushAddr":"rtmp://h/a","TrtcUseExternalApp":true,"TrtcAppId":"1400","#
-          + #""TrtcUserSig":"sig","TrtcPrivateMapKey":"map","TrtcRoomId":7},"ExtraInfo":{"UserInfo":"i"}}}"#)
+        == #"{"Header":{},"Payload":{"UserId":"u","DriverType":2,"Protocol":"trtc","SessionId":"s","#
+        + #""ProtocolOption":{"RtmpPushAddr":"rtmp://h/a","TrtcUseExternalApp":true,"TrtcAppId":"1400","#
+        + #""TrtcUserSig":"sig","TrtcPrivateMapKey":"map","TrtcRoomId":7},"ExtraInfo":{"UserInfo":"i"}}}"#)
   }
 
   @Test("createsession and createsessionbyasset have theirs, and a request's id first")
   func sessionCreation() {
     let head = #"{"Header":{},"Payload":{"ReqId":"0123456789abcdef0123456789abcdef","#
-    var creation = IVHCreation(user: "u", figure: .project("p"))
-    creation.driver = .ownVoice
+    var creation = IVHCreation(user: "u", avatar: .project("p"))
+    creation.driver = .originalVoice
     creation.hasAlpha = true
     creation.streamInterval = 3_000
     creation.pushAddress = "rtmp://h/a"
     #expect(
       body(.create(creation, .session), .session)
         == head + #""VirtualmanProjectId":"p","UserId":"u","DriverType":3,"Protocol":"rtmp","#
-          + #""ProtocolOption":{"CssCustomPushUrl":"rtmp://h/a"},"ExtraInfo":{"AlphaChannelEnable":true},"#
-          + #""StreamMaxInterval":3000}}"#)
-    creation = IVHCreation(user: "u", figure: .asset("a", timbre: "t"))
+        + #""ProtocolOption":{"CssCustomPushUrl":"rtmp://h/a"},"ExtraInfo":{"AlphaChannelEnable":true},"#
+        + #""StreamMaxInterval":3000}}"#)
+    creation = IVHCreation(user: "u", avatar: .asset("a", timbre: "t"))
     creation.delivery = .trtc
     var room = IVHCreation.Room()
     room.name = .text("room")
@@ -79,7 +80,7 @@ import Testing
     #expect(
       body(.create(creation, .session), .session)
         == head + #""AssetVirtualmanKey":"a","SpeechParam":{"TimbreKey":"t"},"UserId":"u","DriverType":1,"#
-          + #""Protocol":"trtc","ProtocolOption":{"TrtcUseExternalApp":false,"TrtcStrRoomId":"room"}}}"#)
+        + #""Protocol":"trtc","ProtocolOption":{"TrtcUseExternalApp":false,"TrtcStrRoomId":"room"}}}"#)
     room.name = .automatic(isText: true)
     creation.room = room
     #expect(body(.create(creation, .session), .session).contains(#""TrtcAutoGenRoomIdType":1"#))
@@ -100,8 +101,8 @@ import Testing
 
   // MARK: Drives
 
-  private func frame(_ drive: IVHDrive, _ generation: IVHGeneration) -> String {
-    drive.frame(session: "s", generation).text
+  private func frame(_ command: IVHCommand, _ generation: IVHGeneration) -> String {
+    command.frame(session: "s", generation).text
   }
 
   @Test("texts and interruptions are frames of both generations")
@@ -114,7 +115,8 @@ import Testing
     #expect(text(.stream, isVerbatim: true, isForced: false) == old + #"{"Text":"hi"}}}"#)
     #expect(text(.stream, isVerbatim: false, isForced: true) == old + #"{"Text":"hi","Interrupt":true}}}"#)
     #expect(
-      text(.session, isVerbatim: true, isForced: false) == new + #"{"Text":"hi","ChatCommand":"NotUseChat"}}}"#)
+      text(.session, isVerbatim: true, isForced: false) == new
+        + #"{"Text":"hi","ChatCommand":"NotUseChat"}}}"#)
     #expect(text(.session, isVerbatim: false, isForced: false) == new + #"{"Text":"hi"}}}"#)
     func stop(_ generation: IVHGeneration, isForced: Bool) -> String {
       frame(.interruption(id: "r", isForced: isForced, generation), generation)
@@ -133,10 +135,12 @@ import Testing
     #expect(
       frame(last, .session)
         == #"{"Header":{},"Payload":{"ReqId":"\#(last.id)","SessionId":"s","Command":"SEND_STREAMTEXT","#
-          + #""Data":{"Text":"two","Seq":2,"IsFinal":true,"IsSentence":true}}}"#)
+        + #""Data":{"Text":"two","Seq":2,"IsFinal":true,"IsSentence":true}}}"#)
     let (next, _, isNext) = try texts.part(["text": "three"])
     #expect(isNext && next.id != last.id)
-    #expect(throws: JSONFormProblem.self) { try texts.part(["text": .string(String(repeating: "a", count: 1_001))]) }
+    #expect(throws: JSONFormProblem.self) {
+      try texts.part(["text": .string(String(repeating: "a", count: 1_001))])
+    }
     #expect(throws: JSONFormProblem.self) { try texts.part(["final": true]) }
   }
 
@@ -179,18 +183,20 @@ import Testing
       "BackgroundUrl": "https://h/b.PNG?x=1",
     ]
     #expect(
-      body(.configure("s", try IVHPicture(good)), .stream)
+      body(.configure("s", try IVHPictureUpdate(good)), .stream)
         == #"{"Header":{},"Payload":{"SessionId":"s","SpaceParam":{"BackgroundUrl":"https://h/b.PNG?x=1","#
-          + #""ImagePosition":0.5,"ImagePositionVertical":-0.5,"ImageZoom":1},"ImageParam":{}}}"#)
+        + #""ImagePosition":0.5,"ImagePositionVertical":-0.5,"ImageZoom":1},"ImageParam":{}}}"#)
     let bad: [(String, JSONValue)] = [
-      ("ImagePosition", .double(0.51)), ("ImagePosition", .double(-0.51)), ("ImagePositionVertical", .double(0.26)),
-      ("ImagePositionVertical", .double(-0.51)), ("ImageZoom", 0), ("ImageZoom", "1"), ("ImagePosition", .null),
+      ("ImagePosition", .double(0.51)), ("ImagePosition", .double(-0.51)),
+      ("ImagePositionVertical", .double(0.26)),
+      ("ImagePositionVertical", .double(-0.51)), ("ImageZoom", 0), ("ImageZoom", "1"),
+      ("ImagePosition", .null),
       ("BackgroundUrl", "file:///b.png"), ("BackgroundUrl", "https://h/b.gif"), ("BackgroundUrl", 7),
       ("ImageParam", "big"), ("Zoom", 1),
     ]
     for (name, value) in bad {
       let members = (good.members ?? []).filter { $0.name != name } + [JSONValue.Member(name, value)]
-      let problem = #expect(throws: JSONFormProblem.self) { try IVHPicture(.object(members)) }
+      let problem = #expect(throws: JSONFormProblem.self) { try IVHPictureUpdate(.object(members)) }
       #expect(problem?.path == "values.\(name)")
     }
   }

@@ -12,7 +12,7 @@ enum SessionScript {
     _ generation: IVHGeneration, _ driver: IVHCreation.Driver = .text, followsPlayback: Bool = true,
     waitsAfterEnd: Bool = false
   ) -> IVHRules {
-    var creation = IVHCreation(user: "u", figure: generation == .stream ? .account : .project("p"))
+    var creation = IVHCreation(user: "u", avatar: generation == .stream ? .account : .project("p"))
     creation.driver = driver
     var rules = IVHRules(
       generation, creation, reconnect: ReconnectPolicy(Backoff(first: second, jitter: 0, seed: 1)))
@@ -65,7 +65,10 @@ enum SessionScript {
       ("speech", push(#""Type":2,"Text":"a""# + (isStream ? #","SpeechId":1"# : ""), generation)),
       ("protected", push(#""Type":2,"Text":"a","Uninterrupt":true"#, generation)),
       ("startSpeaking", state(start)), ("over", state(over)),
-      ("failed", isStream ? push(#""Type":5"#, generation) : push(#""Type":9,"ErrorCode":-111005"#, generation)),
+      (
+        "failed",
+        isStream ? push(#""Type":5"#, generation) : push(#""Type":9,"ErrorCode":-111005"#, generation)
+      ),
       ("replaced", code(110_022, generation)), ("gone", code(110_013, generation)),
       ("tooLarge", code(110_001, generation)), ("unknown", push(#""Type":77"#, generation)),
       ("foreign", .message(.push(foreign(generation)))), ("invalid", .invalidMessage("why")),
@@ -164,7 +167,7 @@ enum SessionScript {
     case .send(.call(let call, _)): "> \(IVHGeneration.stream.name(of: call.operation))"
     case .send(.openChannel): "> open"
     case .send(.closeChannel): "> close"
-    case .send(.drive(let drive)): "> \(drive.command.rawValue)"
+    case .send(.command(let command)): "> \(command.name.rawValue)"
     case .send(.endVoice(let isCut)): isCut ? "> cut voice" : "> end voice"
     case .post(.state(let state)): "state \(state.rawValue)"
     case .post(.interrupted(let source, _)): "interrupted \(source.rawValue)"

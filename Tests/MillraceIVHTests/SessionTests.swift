@@ -11,12 +11,16 @@ import Testing
   @Test("every phase with every input is as in the table")
   func tables() {
     func check(_ found: [String], _ expected: [String], _ name: String) {
-      for line in Set(found).subtracting(expected).sorted() { Issue.record("\(name): not in the table: \(line)") }
-      for line in Set(expected).subtracting(found).sorted() { Issue.record("\(name): only in the table: \(line)") }
+      for line in Set(found).subtracting(expected).sorted() {
+        Issue.record("\(name): not in the table: \(line)")
+      }
+      for line in Set(expected).subtracting(found).sorted() {
+        Issue.record("\(name): only in the table: \(line)")
+      }
     }
     check(Script.table(.stream), streamTable, "stream")
     check(Script.table(.session), sessionTable, "session")
-    check(Script.table(.session, .ownVoice), voiceTable, "voice")
+    check(Script.table(.session, .originalVoice), voiceTable, "voice")
   }
 
   private func player(
@@ -35,7 +39,8 @@ import Testing
 
   // MARK: The beginning
 
-  @Test("a session is polled until it is active, and given up after its time", arguments: IVHGeneration.allCases)
+  @Test(
+    "a session is polled until it is active, and given up after its time", arguments: IVHGeneration.allCases)
   func polling(generation: IVHGeneration) {
     var player = player(generation, to: .preparing) { $0.prepare = 12 * Script.second }
     for _ in 1...4 {
@@ -80,7 +85,7 @@ import Testing
     func note(_ actions: [IVHAction]) {
       for action in actions {
         switch action {
-        case .send(.drive(let drive)): sent.append(drive.data.first?.value.string ?? "")
+        case .send(.command(let command)): sent.append(command.data.first?.value.string ?? "")
         case .post(.answer(let answer)): sent.append("answer \(answer.id)")
         case .answerLater: sent.append("later")
         default: break
@@ -103,7 +108,9 @@ import Testing
     var player = player(to: .speaking)
     for id in ["a", "b"] { _ = player.play(.command(.say("text"), id: id)) }
     let failed = player.play("hangUp").compactMap { action -> String? in
-      guard case .post(.answer(let answer)) = action, case .failed(let error) = answer.result else { return nil }
+      guard case .post(.answer(let answer)) = action, case .failed(let error) = answer.result else {
+        return nil
+      }
       #expect(error.scope == .command)
       return answer.id
     }
@@ -123,7 +130,8 @@ import Testing
   func gap() {
     var player = player(.session, to: .listening)
     player.play("say")
-    #expect(words(player.play(.command(.say("now", isForced: true)))) == ["interrupted local", "> SEND_TEXT"])
+    #expect(
+      words(player.play(.command(.say("now", isForced: true)))) == ["interrupted local", "> SEND_TEXT"])
     #expect(player.session.phase == .yielding)
     player.play("over")
     #expect(player.session.phase == .listening)
@@ -142,7 +150,8 @@ import Testing
     player.play("protected")
     player.play("startSpeaking")
     #expect(words(player.play("interrupt")) == ["refuse"])
-    #expect(words(player.play(.command(.interrupt(isForced: true), id: "i"))) == ["answerLater", "> SEND_TEXT"])
+    #expect(
+      words(player.play(.command(.interrupt(isForced: true), id: "i"))) == ["answerLater", "> SEND_TEXT"])
     var refused = player
     let no = refused.play(Script.push(#""Type":1,"InterruptResult":2,"InterruptMessage":"m""#, .stream))
     #expect(words(no) == ["answer"] && refused.session.phase == .speaking)
@@ -164,7 +173,9 @@ import Testing
 
   // MARK: Losses
 
-  @Test("a channel that is lost is opened again for a session that runs, and a new session replaces one that does not")
+  @Test(
+    "a channel that is lost is opened again for a session that runs, and a new session replaces one that does not"
+  )
   func losses() {
     var player = player(to: .resuming)
     var gone = player
@@ -185,7 +196,9 @@ import Testing
   @Test("states that the service repeats for finished drives have no effect")
   func repeated() {
     var player = player(.session, to: .listening)
-    func state(_ word: String) -> IVHInput { Script.push(#""Type":3,"SpeakStatus":"\#(word)","ReqId":"r1""#, .session) }
+    func state(_ word: String) -> IVHInput {
+      Script.push(#""Type":3,"SpeakStatus":"\#(word)","ReqId":"r1""#, .session)
+    }
     player.play("say")
     _ = player.play(state("TextStart"))
     _ = player.play(state("TextOver"))
@@ -198,12 +211,13 @@ import Testing
   @Test("every way out closes the session", arguments: IVHGeneration.allCases)
   func closing(generation: IVHGeneration) {
     let phases: [IVHSession.Phase] = [
-      .preparing, .arriving, .starting, .opening, .listening, .thinking, .speaking, .draining, .yielding, .waiting,
+      .preparing, .arriving, .starting, .opening, .listening, .thinking, .speaking, .draining, .yielding,
+      .waiting,
       .resuming,
     ]
     for phase in phases {
       var player = player(generation, to: phase)
-      #expect(player.session.farewell != nil)
+      #expect(player.session.closingRequest != nil)
       #expect(words(player.play("hangUp")).contains("> closesession"), "\(phase)")
       #expect(words(player.play("created")).suffix(2) == ["disconnect", "end"])
     }
@@ -215,7 +229,7 @@ import Testing
     #expect(words(failed.play("quota")).contains("> closesession"))
   }
 
-  @Test("a graph that drains lets the figure finish, with everything that waits")
+  @Test("a graph that drains lets the avatar finish, with everything that waits")
   func draining() {
     var player = player(to: .speaking)
     player.play("say")
@@ -242,7 +256,9 @@ import Testing
   func replaced() {
     for code in ["push", "answer"] {
       var player = player(.session, to: code == "push" ? .speaking : .resuming)
-      let actions = code == "push" ? player.play("replaced") : player.play(.message(.refused(IVHFault(110_022), to: player.number)))
+      let actions =
+        code == "push"
+        ? player.play("replaced") : player.play(.message(.refused(IVHFault(110_022), to: player.number)))
       #expect(words(actions).contains("kicked") && player.session.phase == .closed)
       #expect(!words(actions).contains("> closesession"))
     }

@@ -25,7 +25,8 @@ import Testing
 
   @Test("are those of the vendor's documents", arguments: vectors)
   func vector(vector: Vector) {
-    let query = IVHAccount(appKey: vector.key, token: vector.token).query(at: vector.time, session: vector.session)
+    let query = IVHAccount(appKey: vector.key, token: vector.token).query(
+      at: vector.time, session: vector.session)
     let session = vector.session.map { "&requestid=\($0)" } ?? ""
     let signature = PercentEncoding.encode(vector.signature)
     #expect(query == "appkey=\(vector.key)\(session)&timestamp=\(vector.time)&signature=\(signature)")

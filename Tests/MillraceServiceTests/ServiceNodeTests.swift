@@ -177,7 +177,8 @@ import Testing
     #expect(bench.events().filter { $0.string("name") == "voiceBegan" }.count == 2)
   }
 
-  @Test("the address of a stream is a secret before anybody has it, and is emitted between the events around it")
+  @Test(
+    "the address of a stream is a secret before anybody has it, and is emitted between the events around it")
   func stream() throws {
     let bench = try bench(outputs: ["stream", "events"])
     try ready(bench)

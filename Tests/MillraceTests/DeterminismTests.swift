@@ -116,7 +116,8 @@ struct DeterminismTests {
     "talking-slides",
     "rtmp-echo", "rtmp-follow", "turns", "websocket-bot", "bailian-file", "bailian-live-video",
     "bailian-push-to-talk",
-    "bailian-tap-to-talk", "bailian-tts", "bailian-visual-qa", "bailian-voice",
+    "bailian-tap-to-talk", "bailian-tts", "bailian-visual-qa", "bailian-voice", "ivh-bailian-avatar",
+    "ivh-text-avatar", "ivh-voice-avatar",
   ]
 
   @Test("each graph that comes with the package", arguments: Package.graphs.filter { !live.contains($0) })

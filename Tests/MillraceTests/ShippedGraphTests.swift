@@ -113,7 +113,7 @@ struct ShippedGraphTests {
       Package.graphs == [
         "bailian-file", "bailian-live-video", "bailian-push-to-talk", "bailian-tap-to-talk", "bailian-tts",
         "bailian-visual-qa", "bailian-voice", "call-recording", "device-loop", "duplex-loop", "file-sampler",
-        "front-end-bench",
+        "front-end-bench", "ivh-bailian-avatar", "ivh-text-avatar", "ivh-voice-avatar",
         "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo",
         "rtmp-follow", "screen-sampler",
         "talking-slides", "through-a-program", "tts-play", "turns", "voice-return", "voice-uplink",
@@ -140,7 +140,8 @@ struct ShippedGraphTests {
   /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The graphs of streams need a server, and
   /// dialogues need a talker.
   private static let ending = Package.graphs.filter {
-    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
+    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && !$0.hasPrefix("ivh-")
+      && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
   }
 
   @Test("each one loads, runs to its end and writes its files", arguments: ending)

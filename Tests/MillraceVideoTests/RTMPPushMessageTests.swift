@@ -84,8 +84,12 @@ struct RTMPPushMessageTests {
     let own = relay.messages.count
     try #require(try relay.run { relay.messages.count >= own + 3 }, "\(relay.words)")
     let arrived = relay.messages.suffix(3)
-    #expect(arrived.map { $0.string("text") ?? $0.string("base64") ?? "" } == [#"{"STATUS":"TextStart"}"#, "AQID/w==", longest])
-    #expect(arrived.map { $0.string("uuid") } == [Self.uuid, Self.uuid, "7b1c9c1e-5a0d-4f7e-9d3a-2f0b8a6c41d7"])
+    #expect(
+      arrived.map { $0.string("text") ?? $0.string("base64") ?? "" } == [
+        #"{"STATUS":"TextStart"}"#, "AQID/w==", longest,
+      ])
+    #expect(
+      arrived.map { $0.string("uuid") } == [Self.uuid, Self.uuid, "7b1c9c1e-5a0d-4f7e-9d3a-2f0b8a6c41d7"])
     #expect(Set(arrived.map { $0.number("picture") }).count == 1)
     // Each went with one picture.
     let count = relay.pictures.count

@@ -55,7 +55,7 @@ public struct AudioRecord: ~Copyable, Node {
   private var timeline: RecordingTimeline
   /// The file being written; nil: nothing is recorded.
   private var current: Recording?
-  /// The last file ended at its duration, and the node is there only for the change that waited.
+  /// The last file ended at its duration, and the node is kept running only by a change of `path` that waits.
   private var livesForChange = false
   /// The path of a recreated node that cannot be recorded to, until it is reported.
   private var refused: (path: String, problem: NodeProblem)?

@@ -20,9 +20,13 @@ struct ConformanceUser: Node {
     parameters: [
       ParameterContract("stage", .integer(0...Int.max), required: true, text: "number of the case"),
       ParameterContract("reports", .bool, default: true, text: "true: sends playback reports"),
-      ParameterContract("streams", .bool, default: false, text: "true: replies are streams, played when the service has ended them"),
+      ParameterContract(
+        "streams", .bool, default: false,
+        text: "true: replies are streams, played when the service has ended them"),
     ], lane: .voice, budget: 100_000, drive: .itself,
-    asynchronousPaths: ["events", "words", "audio", "streams"].map { AsynchronousPath(from: $0, to: "control") }
+    asynchronousPaths: ["events", "words", "audio", "streams"].map {
+      AsynchronousPath(from: $0, to: "control")
+    }
   ) { resolution in
     resolution.outputs["control"] = OutputShape(.event, packetDuration: nil, packetBytes: 4_096)
     resolution.pacing = .waits
@@ -89,7 +93,9 @@ struct ConformanceUser: Node {
     do {
       for event in try stage.double.events(in: try JSONValue(parsing: text)) {
         stage.note(.event(event))
-        if streams, case .replyEnded = event { finish(UInt32(clamping: stage.record.withLock { $0.count("replyEnded") })) }
+        if streams, case .replyEnded = event {
+          finish(UInt32(clamping: stage.record.withLock { $0.count("replyEnded") }))
+        }
       }
     } catch {
       stage.note(.invalid("\(error)"))

@@ -24,7 +24,8 @@ extension Invariant {
   }
 
   static let streams = Invariant(
-    "streams", "the address of a reply's stream is there before the reply begins, and the end of a stream is reported"
+    "streams",
+    "the address of a reply's stream is there before the reply begins, and the end of a stream is reported"
   ) { record, expected in
     guard expected.traits.streamsReplies else { return [] }
     return (record.count("replyStarted") > 0 ? addresses(record) : []) + ends(record, expected)

@@ -66,6 +66,10 @@ public enum NodeUse: Sendable, Hashable, CaseIterable {
   case compressedVoice
   /// A voice dialogue with pictures at the input `image`.
   case pictures
+  /// An avatar, driven by texts, whose stream is at the output `stream`.
+  case avatar
+  /// An avatar, driven by the voice of another bot's reply at the input `audio`.
+  case voicedAvatar
 }
 
 /// A double that is listening.

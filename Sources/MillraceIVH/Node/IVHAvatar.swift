@@ -3,15 +3,15 @@ internal import MillraceDialog
 internal import MillraceNet
 internal import MillraceService
 
-/// `ivh.avatar`: Tencent's interactive virtual human, a talking figure that is rendered by the service.
+/// `ivh.avatar`: Tencent's interactive virtual human, an avatar that is rendered by the service.
 ///
-/// - In `audio`: a voice that drives the figure, 16 kHz mono PCM, a microphone's or a bot's reply; `text`: texts to speak or questions;
+/// - In `audio`: speech for the avatar to speak, 16 kHz mono PCM, from a microphone or another bot; `text`: texts to speak or questions;
 ///   `control`: commands, playback reports, and the event `firstPicture` of `rtmp.pull`. Out `text`: what is spoken; `stream`: the address of
 ///   the picture and its sound, for `rtmp.pull`; `events`: the vocabulary of `MillraceDialog`.
 /// - Voice is sent in the packets of the interface's generation, on an absolute schedule, never faster. A bot's reply waits in the graph, and
-///   its `endOfUtterance` ends the drive; of a microphone the latest is sent.
-/// - What drives the figure waits for what it speaks; `force` interrupts instead.
-/// - Whatever ends the node, the session of the service is closed.
+///   its `endOfUtterance` ends the utterance; of a microphone the oldest audio is dropped when it is late.
+/// - A new text or voice waits until the current one is spoken; `force` interrupts it.
+/// - The service's session is closed however the node ends.
 /// - Lane `external`; calls do not allocate. The rules are in `IVHSession`; `ServicePorts` does the rest.
 public struct IVHAvatar: Node, ~Copyable {
   private var service: ServicePorts

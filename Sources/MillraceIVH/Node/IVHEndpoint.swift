@@ -20,7 +20,7 @@ struct IVHEndpoint: ServiceEndpoint {
   ///   - generation: which of the two interfaces is spoken.
   ///   - origin: a request to the service's root, with trust, proxy and times.
   ///   - channel: the same for the channel.
-  ///   - account: signs.
+  ///   - account: signs requests.
   ///   - secrets: learns what the service hands out.
   init(
     _ generation: IVHGeneration, origin: HTTPClient.Request, channel: WebSocketRequest, account: IVHAccount,
@@ -51,7 +51,7 @@ struct IVHEndpoint: ServiceEndpoint {
     account = IVHAccount(appKey: account.appKey, token: credential)
   }
 
-  func closingMessage(of session: IVHSession) -> IVHRequest? { session.farewell }
+  func closingMessage(of session: IVHSession) -> IVHRequest? { session.closingRequest }
 
   mutating func send(
     _ request: IVHRequest, from session: IVHSession, over wire: ChannelWire<IVHMessage>
@@ -62,9 +62,9 @@ struct IVHEndpoint: ServiceEndpoint {
     case .closeChannel:
       voice.session = nil
       wire.closeChannel()
-    case .drive(let drive):
+    case .command(let command):
       guard let id = session.session else { return true }
-      return wire.send(drive.frame(session: id, generation).bytes)
+      return wire.send(command.frame(session: id, generation).bytes)
     case .endVoice(let isCut):
       let message = voice.end(isCut: isCut)
       return message.isEmpty || wire.send(message)
@@ -94,7 +94,7 @@ struct IVHEndpoint: ServiceEndpoint {
     return request
   }
 
-  /// A session whose node is gone by the time it is created is closed: it would cost for ten minutes.
+  /// Closes a session that was created after its node had ended: the service would bill it until it closes idle sessions, ten minutes later.
   private func abandon(_ call: IVHCall, _ answer: IVHAnswer, over wire: ChannelWire<IVHMessage>) {
     guard case .create = call.operation, let id = answer.session else { return }
     send(.close(id), 0, over: wire)
@@ -116,7 +116,7 @@ struct IVHEndpoint: ServiceEndpoint {
       case .success: break
       case .failure(let fault): return .refused(skew.explain(fault), to: number)
       }
-    } catch where response.status < 400 {
+    } catch  where response.status < 400 {
       return .failed(
         DialogError(
           vendor: vendor, category: .network, reaction: .reconnect, text: "invalid answer: \(error)"),
@@ -151,7 +151,7 @@ struct IVHEndpoint: ServiceEndpoint {
         }
       case .closed(let end):
         var error = DialogError(end, vendor: Self.vendor, cure: Self.cure)
-        // The channel closes with its session, whatever its code says: the session is asked for.
+        // The close code does not say whether the session still exists, so its status is queried.
         if error.reaction == .ended { error.reaction = .reconnect }
         return .message(.channelLost(error))
       }
@@ -176,8 +176,8 @@ struct IVHClockSkew {
   var text: String {
     guard let seconds else { return "" }
     let side = seconds > 0 ? "ahead of" : "behind"
-    return "; the clock of this machine is \(abs(seconds)) s \(side) the service's, which accepts "
-      + "\(IVHAccount.clockTolerance) s: set it"
+    return "; the clock of this machine is \(abs(seconds)) s \(side) the service's, which allows "
+      + "\(IVHAccount.clockTolerance) s; set the clock"
   }
 
   func explain(_ fault: IVHFault) -> IVHFault {

@@ -3,7 +3,7 @@ internal import MillraceDialog
 internal import MillraceNet
 internal import MillraceService
 
-/// Checks the parameters of `ivh.avatar`, and makes rules and endpoint of them.
+/// Checks the parameters of `ivh.avatar`, and derives the rules and the endpoint.
 enum IVHResolution {
   static func resolve(_ resolution: inout Resolution) {
     let values = resolution.parameters
@@ -30,7 +30,7 @@ enum IVHResolution {
       .event, packetDuration: nil, packetBytes: bytes + 256)
   }
 
-  /// What is signed is not percent-encoded, so that nothing in it may need it.
+  /// What is signed is not percent-encoded, so the key must not contain characters that need it.
   private static func isUnreserved(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -53,12 +53,12 @@ enum IVHResolution {
     }
     rules.mode = IVHRules.Mode(rawValue: values.string("mode")) ?? .duplex
     rules.sendsTextsByHTTP = values.string("textsBy") == "http"
-    rules.isVoicePaced = values.string("voice") == "reply"
+    rules.isBotReply = values.string("audioFrom") == "reply"
     rules.followsPlayback = followsPlayback
     rules.postsRaw = values.bool("raw")
     rules.waitsAfterEnd = values.waitsAfterEnd
     rules.linger = values.nanoseconds("linger")
-    rules.heartbeat = values.nanoseconds("heartBeat")
+    rules.heartBeat = values.nanoseconds("heartBeat")
     rules.poll = values.nanoseconds("poll")
     rules.prepare = values.nanoseconds("prepare")
     rules.picture = values.nanoseconds("picture")
@@ -70,11 +70,11 @@ enum IVHResolution {
   private static func creation(
     _ values: ParameterValues, _ generation: IVHGeneration
   ) throws(NodeProblem) -> IVHCreation {
-    var creation = IVHCreation(user: values.string("user"), figure: try figure(values, generation))
+    var creation = IVHCreation(user: values.string("user"), avatar: try avatar(values, generation))
     creation.driver =
       switch values.string("driver") {
-      case "changedVoice": .changedVoice
-      case "ownVoice": .ownVoice
+      case "convertedVoice": .convertedVoice
+      case "originalVoice": .originalVoice
       default: .text
       }
     creation.delivery = IVHCreation.Delivery(rawValue: values.string("protocol")) ?? .rtmp
@@ -92,33 +92,33 @@ enum IVHResolution {
     _ values: ParameterValues, _ generation: IVHGeneration, _ creation: IVHCreation
   ) throws(NodeProblem) {
     let isStream = generation == .stream
-    // A graph may leave the choice to its parameters: an empty text is none.
-    let texts = isStream ? ["project", "asset", "timbre", "trtcRoomName", "trtcAutoRoom"] : ["session"]
+    // A graph's parameter may be empty, which means not set.
+    let texts = isStream ? ["project", "asset", "voice", "trtcRoomName", "trtcAutoRoom"] : ["session"]
     let interval = isStream && values.has("streamMaxInterval") ? "streamMaxInterval" : nil
     if let name = texts.first(where: { values.given($0) != nil }) ?? interval {
       throw NodeProblem(
         "the \(generation.rawValue) generation has no \"\(name)\"", parameter: name,
         cure: "leave it out, or set \"generation\"")
     }
-    if generation == .session && creation.driver == .changedVoice {
+    if generation == .session && creation.driver == .convertedVoice {
       throw NodeProblem(
-        "only the stream generation changes a voice", parameter: "driver", cure: "use \"ownVoice\"")
+        "only the stream generation converts a voice", parameter: "driver", cure: "use \"originalVoice\"")
     }
   }
 
-  private static func figure(
+  private static func avatar(
     _ values: ParameterValues, _ generation: IVHGeneration
-  ) throws(NodeProblem) -> IVHCreation.Figure {
+  ) throws(NodeProblem) -> IVHCreation.Avatar {
     guard generation == .session else { return .account }
     switch (values.given("project"), values.given("asset")) {
     case (let project?, nil): return .project(project)
-    case (nil, let asset?): return .asset(asset, timbre: values.given("timbre"))
+    case (nil, let asset?): return .asset(asset, timbre: values.given("voice"))
     case (nil, nil):
       throw NodeProblem(
-        "a session needs a figure", parameter: "project",
+        "a session needs an avatar", parameter: "project",
         cure: "set \"project\" or \"asset\", or \"generation\" to \"stream\"")
     default:
-      throw NodeProblem("a session has one figure", parameter: "asset", cure: "set \"project\" or \"asset\"")
+      throw NodeProblem("a session has one avatar", parameter: "asset", cure: "set \"project\" or \"asset\"")
     }
   }
 
@@ -129,7 +129,8 @@ enum IVHResolution {
     guard let first = names.first(where: values.has) else { return nil }
     guard delivery == .trtc else {
       throw NodeProblem(
-        "a room needs the protocol trtc", parameter: first, cure: "set \"protocol\" to \"trtc\", or leave it out")
+        "a room needs the protocol trtc", parameter: first,
+        cure: "set \"protocol\" to \"trtc\", or leave it out")
     }
     var room = IVHCreation.Room()
     room.application = values.text("trtcApp")
@@ -137,7 +138,7 @@ enum IVHResolution {
     room.privateMapKey = values.text("trtcPrivateMapKey")
     guard room.application == nil || room.userSignature != nil && room.privateMapKey != nil else {
       throw NodeProblem(
-        "an application of one's own needs the figure's signature and permission key", parameter: "trtcApp",
+        "your own TRTC application needs the avatar's signature and permission key", parameter: "trtcApp",
         cure: "set \"trtcUserSig\" and \"trtcPrivateMapKey\"")
     }
     if values.has("trtcRoom") {
@@ -172,11 +173,11 @@ enum IVHResolution {
     let frame = Nanoseconds.milliseconds(try frame(values, rules.generation))
     var voice = VoiceFormat(
       rate: 16_000, frame: frame, isOpus: false, preRoll: values.nanoseconds("preRoll"))
-    voice.isReply = rules.isVoicePaced
+    voice.isReply = rules.isBotReply
     voice.sendsSilenceAfterEnd = false
-    // The session generation takes the first six packets at once, then one in 120 ms of 160: what a figure has to say in advance.
+    // A reply may run ahead: six packets at once, then one of 160 ms every 120 ms. Source: cloud.tencent.com/document/product/1240/100398.
     voice.pace =
-      switch (rules.generation, rules.isVoicePaced) {
+      switch (rules.generation, rules.isBotReply) {
       case (.stream, _), (.session, false): Pacer(interval: frame)
       case (.session, true): Pacer(interval: .milliseconds(120), burst: 6)
       }

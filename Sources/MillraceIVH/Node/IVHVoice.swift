@@ -16,19 +16,19 @@ final class IVHVoice: @unchecked Sendable {
     guard let session else { return [] }
     if number == 0 { id = IVHID.make() }
     number += 1
-    return IVHDrive.audio(bytes, number: number, id: id).frame(session: session, generation).bytes
+    return IVHCommand.audio(bytes, number: number, id: id).frame(session: session, generation).bytes
   }
 
   /// The message that ends the utterance; empty where none was begun.
-  /// - Parameter isCut: what was sent and not spoken is not to be spoken.
+  /// - Parameter isCut: discards what was sent and not yet spoken.
   func end(isCut: Bool) -> [UInt8] {
     guard number > 0, let session else { return [] }
     number += 1
-    let drive =
+    let command =
       isCut && generation == .session
-      ? IVHDrive.audioInterruption(number: number, id: id) : IVHDrive.audio([], number: number, id: id)
+      ? IVHCommand.audioInterruption(number: number, id: id) : IVHCommand.audio([], number: number, id: id)
     number = 0
-    return drive.frame(session: session, generation).bytes
+    return command.frame(session: session, generation).bytes
   }
 
   /// Forgets an utterance that was begun.

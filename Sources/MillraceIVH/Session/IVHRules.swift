@@ -31,14 +31,14 @@ public enum IVHRequest: Sendable, Hashable {
   /// Closes the channel.
   case closeChannel
   /// A frame of the channel.
-  case drive(IVHDrive)
-  /// Ends the utterance of voice; cut off, the rest of it is not spoken.
+  case command(IVHCommand)
+  /// Ends the utterance of voice. `isCut`: the rest of it is not spoken.
   case endVoice(isCut: Bool)
 }
 
 /// The rules of a session.
 public struct IVHRules: Sendable, Hashable {
-  /// When the session is started, after which the figure speaks its opening line.
+  /// When the session is started, after which the avatar speaks its opening line.
   public enum Start: String, Sendable, Hashable, CaseIterable {
     /// When the first picture is shown.
     case firstPicture
@@ -69,7 +69,7 @@ public struct IVHRules: Sendable, Hashable {
   /// Texts go over HTTP, not over the channel.
   public var sendsTextsByHTTP = false
   /// The voice is a bot's reply: none of it is dropped.
-  public var isVoicePaced = false
+  public var isBotReply = false
   /// True: playback reports what was heard. False: what the service has finished counts as heard.
   public var followsPlayback = true
   /// Every message of the channel is also posted as it came.
@@ -78,24 +78,24 @@ public struct IVHRules: Sendable, Hashable {
   public var waitsAfterEnd = false
 
   /// Interval of heartbeats. Within every bound that the vendor's documents state: 30 s to 60 s.
-  public var heartbeat: Nanoseconds = .milliseconds(45_000)
+  public var heartBeat: Nanoseconds = .milliseconds(45_000)
   /// Interval at which the state of a new session is asked for.
   public var poll: Nanoseconds = .milliseconds(1_000)
-  /// Longest preparation of a session; the vendor states up to two minutes.
+  /// Timeout for preparing a session; the vendor states up to two minutes.
   public var prepare: Nanoseconds = .milliseconds(150_000)
-  /// Longest time to the first picture; then the session is started without it.
+  /// Timeout for the first picture; the session then starts without it.
   public var picture: Nanoseconds = .milliseconds(15_000)
-  /// Longest time for the answer to a request, and for the channel to open.
+  /// Timeout for the answer to a request, and for the channel to open.
   public var answer: Nanoseconds = .milliseconds(10_000)
   /// After the end of the user's audio, this long in silence ends the session; 0: never.
   public var linger: Nanoseconds = 0
   /// Least time between two texts. The session generation requires more than a second.
   public var textGap: Nanoseconds = 0
-  /// Longest time from a drive to its beginning, and from an interruption to the end it causes.
+  /// Timeout from a text or voice to its start, and from an interruption to the end it causes.
   public var reaction: Nanoseconds = .milliseconds(20_000)
-  /// Longest time that a sentence or an utterance is spoken or played.
+  /// Timeout for a sentence or an utterance to be spoken, and to be played.
   public var playback: Nanoseconds = .milliseconds(300_000)
-  /// Longest time for the answer to the end of the session.
+  /// Timeout for the answer to the end of the session.
   public var close: Nanoseconds = .milliseconds(2_000)
 
   /// Creates rules with the default times of a generation.

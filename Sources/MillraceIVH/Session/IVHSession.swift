@@ -2,35 +2,35 @@ public import MillraceCore
 public import MillraceDialog
 internal import MillraceJSON
 
-/// One session of a figure as a pure state machine: it takes what happened and when, and returns what to do.
+/// One session of an avatar as a state machine: it takes what happened and when, and returns what to do.
 ///
 /// ```
-///                     stream generation:  opening ▸ arriving ▸ starting ─┐
-///  connecting ▸ creating ▸ preparing ─┤                                  ├▸ listening ▸ thinking ▸ speaking ▸ draining
-///                     session generation: arriving ▸ starting ▸ opening ─┘      ▴                                │
-///                                                                               └────────── yielding ◂───────────┘
+///                    stream generation:    opening ▸ arriving ▸ starting ┐
+/// connecting ▸ creating ▸ preparing ▸ ┤                                  ├▸ listening ▸ thinking ▸ speaking ▸ draining ▸ listening
+///     ▴              session generation:   arriving ▸ starting ▸ opening ┘                  └────┬────┘
+///  waiting ◂ a loss in any phase; then resuming, where there is a session                     yielding ▸ listening
 /// ```
 ///
-/// - A figure is created, prepared (its state is polled), started when its first picture is shown, and driven over a channel. Where the channel
-///   is lost, the session is asked for: one that still runs gets a channel again, otherwise a new one is created. No drive is repeated.
-/// - Drives wait for each other as the vendor requires: a text for the end of what is spoken, and for the time between two texts; a voice for
-///   the end of a text; a text for the end of a voice. One with `force` interrupts instead.
-/// - Over is what the service has finished; `listening` is posted when it was heard.
-/// - On every way out the session is closed: one that is left open costs until the service closes it.
+/// - A session is created, prepared (its status is polled), started when its first picture is shown, and driven over a channel. After a lost
+///   channel the status is queried: a running session gets a new channel, otherwise a new session is created. Nothing already sent is repeated.
+/// - What is to be spoken waits its turn, as the vendor requires: a text for the end of what is spoken, and for the time between two texts; a
+///   voice for the end of a text; a text for the end of a voice. `force` interrupts instead.
+/// - `replyEnded`: the service has finished. `listening`: the reply was heard.
+/// - The session is closed on every way out: an open session is billed until the service closes it.
 ///
-/// Every input is legal in every phase; `Tests/MillraceIVHTests/SessionTables.swift` lists each with each.
+/// Every input is legal in every phase; `Tests/MillraceIVHTests/SessionTables.swift` lists every phase with every input.
 public struct IVHSession: ServiceSession {
   /// The phase of a session.
   public enum Phase: String, Sendable, Hashable, CaseIterable {
-    /// Not started; making ready for requests.
+    /// Not started; preparing the connection.
     case idle, connecting
     /// The session was asked for; it is prepared.
     case creating, preparing
     /// Waiting for the first picture; for the answer to the start; for the channel.
     case arriving, starting, opening
-    /// The figure is silent.
+    /// The avatar is silent.
     case listening
-    /// A drive was sent; the figure speaks; it has finished, and is still heard.
+    /// A text or a voice was sent; the avatar speaks; it has finished, and is still heard.
     case thinking, speaking, draining
     /// What is spoken was interrupted; waiting for its end.
     case yielding
@@ -100,16 +100,16 @@ public struct IVHSession: ServiceSession {
     case .listening, .thinking, .speaking, .draining, .yielding: break
     default: return isVoiceWanted ? .keep : .drop
     }
-    if gates.isOn(.muted) { return rules.isVoicePaced ? .keep : .drop }
+    if gates.isOn(.muted) { return rules.isBotReply ? .keep : .drop }
     guard isVoiceWanted else { return .drop }
-    // On a figure that texts drive, voice is recognised, and drives nothing.
+    // With `driver` text, audio is only recognised.
     guard rules.creation.driver != .text else { return voice.isMuted ? .silence : .send }
     guard phase == .listening || phase == .draining || voice.state == .running else { return .keep }
     guard voice.state != .ending, texts.isEmpty || voice.state == .running else { return .keep }
     return voice.isMuted ? .silence : .send
   }
 
-  private var isVoiceWanted: Bool { rules.isVoicePaced || rules.mode == .duplex || voice.isWanted }
+  private var isVoiceWanted: Bool { rules.isBotReply || rules.mode == .duplex || voice.isWanted }
 
   /// The user's audio is muted.
   public var isMuted: Bool { voice.isMuted }
@@ -121,9 +121,9 @@ public struct IVHSession: ServiceSession {
   public var isClosed: Bool { phase == .closed }
 
   /// What ends the session without waiting for an answer; nil: there is none.
-  var farewell: IVHRequest? { session.map { .call(.close($0), 0) } }
+  var closingRequest: IVHRequest? { session.map { .call(.close($0), 0) } }
 
-  /// The channel's own pings find out whether the service is there.
+  /// WebSocket pings detect a silent service.
   public mutating func excuseSilence(at time: Nanoseconds) {}
 
   // MARK: Inputs
@@ -201,7 +201,7 @@ public struct IVHSession: ServiceSession {
     actions.append(.send(.call(call, requests.add(purpose))))
   }
 
-  // MARK: From the start to the first drive
+  // MARK: From the start to the first text
 
   private mutating func start() {
     post(.state(.connecting))
@@ -229,7 +229,7 @@ public struct IVHSession: ServiceSession {
       let problem = Self.error(.network, .reconnect, "the answer to a new session has no \"SessionId\"")
       return phase == .closing ? finish(problem) : lose(problem)
     }
-    // One that nobody wants any more is closed at once.
+    // It is no longer needed.
     guard phase != .closing else { return call(.close(session), for: .close) }
     prepared(answer)
   }
@@ -251,7 +251,9 @@ public struct IVHSession: ServiceSession {
       lose(Self.error(.request, .reconnect, "the service has closed the session"))
     case .failed:
       leaveSession()
-      lose(answer.fault?.error() ?? Self.error(.internal, .reconnect, "the service could not prepare the session"))
+      lose(
+        answer.fault?.error()
+          ?? Self.error(.internal, .reconnect, "the service could not prepare the session"))
     case .timedOut:
       leaveSession()
       lose(Self.error(.internal, .reconnect, "the service did not prepare the session in time"))
@@ -285,7 +287,7 @@ public struct IVHSession: ServiceSession {
   private mutating func channelOpened() {
     guard phase == .opening, let session else { return }
     isChannelOpen = true
-    beatAt = now &+ rules.heartbeat
+    beatAt = now &+ rules.heartBeat
     post(.conversationStarted(id: session))
     proceed()
   }
@@ -340,10 +342,14 @@ public struct IVHSession: ServiceSession {
       if fault?.hasNoSession == true { leaveSession() }
       lose(error, isReplaced: fault?.isReplaced == true)
     case .poll where phase == .preparing:
-      // The next one may succeed: the time for the whole preparation limits them.
-      if fault == nil || error.reaction.isRepeatable { enter(.preparing, limit: rules.poll) } else { lose(error) }
+      // Polls are repeated until the time for the whole preparation is over.
+      if fault == nil || error.reaction.isRepeatable {
+        enter(.preparing, limit: rules.poll)
+      } else {
+        lose(error)
+      }
     case .close where phase == .closing:
-      // What the service does not know any more is closed.
+      // An unknown session is already closed.
       if fault?.hasNoSession != true { post(.error(error)) }
       finish(nil)
     case .text:
@@ -360,13 +366,13 @@ public struct IVHSession: ServiceSession {
 
   // MARK: Losses
 
-  /// The session is asked for again, or there is no session any more.
+  /// The session no longer exists, or belongs to another client.
   private mutating func loseSession(_ error: DialogError, _ fault: IVHFault?) {
     leaveSession()
     lose(error, isReplaced: fault?.isReplaced == true)
   }
 
-  /// There is no session any more.
+  /// The session no longer exists.
   private mutating func leaveSession() {
     session = nil
     isStarted = false
@@ -379,7 +385,7 @@ public struct IVHSession: ServiceSession {
     actions.append(.stream(nil))
   }
 
-  /// The channel, or what leads to it, is of no use any more.
+  /// The channel or its setup has failed.
   private mutating func lose(_ error: DialogError, isReplaced: Bool = false) {
     switch phase {
     case .idle, .waiting, .ended, .closed: return
@@ -388,7 +394,7 @@ public struct IVHSession: ServiceSession {
     }
     if isReplaced { return replaced(error) }
     post(.error(error))
-    forgetDrives()
+    forgetReply()
     closeChannel()
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): end(isFailure ? error : nil)
@@ -404,7 +410,7 @@ public struct IVHSession: ServiceSession {
   private mutating func replaced(_ error: DialogError) {
     post(.kicked(.replaced, text: error.text))
     leaveSession()
-    forgetDrives()
+    forgetReply()
     closeChannel()
     finish(nil)
   }
@@ -416,8 +422,8 @@ public struct IVHSession: ServiceSession {
     actions.append(.send(.closeChannel))
   }
 
-  /// What is spoken now is not followed any further; texts that wait still wait.
-  private mutating func forgetDrives() {
+  /// What is spoken now is not followed any further; queued texts remain.
+  private mutating func forgetReply() {
     reply = IVHReply()
     voice.state = .none
     for (gate, round) in gates.openAll() { post(.gate(gate, isOn: false, round: round)) }
@@ -471,10 +477,10 @@ public struct IVHSession: ServiceSession {
   private mutating func end(_ error: DialogError?) {
     discardTexts("the session has ended")
     closeReply(by: .local)
-    forgetDrives()
+    forgetReply()
     closeChannel()
     if phase == .creating && error == nil {
-      // Its answer says which session is to be closed.
+      // Its answer has the id that is needed to close it.
       return enter(.closing, limit: rules.close)
     }
     requests.forgetLifecycle()
@@ -495,7 +501,9 @@ public struct IVHSession: ServiceSession {
     if phase != .ended { post(.state(.closed)) }
     actions.append(.disconnect)
     guard rules.waitsAfterEnd && !isDraining && error == nil else {
-      if let next { answer(next.id, Self.error(.request, .continue, "\"begin\" discarded: the node ends", of: .command)) }
+      if let next {
+        answer(next.id, Self.error(.request, .continue, "\"begin\" discarded: the node ends", of: .command))
+      }
       next = nil
       enter(.closed)
       return actions.append(.end(error))
@@ -528,34 +536,36 @@ public struct IVHSession: ServiceSession {
 
   private mutating func checkTime() {
     if let beatAt, now >= beatAt {
-      self.beatAt = now &+ rules.heartbeat
-      actions.append(.send(.drive(.heartbeat(id: IVHID.make()))))
+      self.beatAt = now &+ rules.heartBeat
+      actions.append(.send(.command(.heartbeat(id: IVHID.make()))))
     }
     guard let phaseEnd, now >= phaseEnd else { return }
     self.phaseEnd = nil
     switch phase {
     case .creating, .starting, .resuming:
       requests.forgetLifecycle()
-      lose(Self.error(.network, .reconnect, "the service did not answer within \(rules.answer / 1_000_000) ms"))
+      lose(
+        Self.error(.network, .reconnect, "the service did not answer within \(rules.answer / 1_000_000) ms"))
     case .opening:
       lose(Self.error(.network, .reconnect, "the channel did not open within \(rules.answer / 1_000_000) ms"))
     case .preparing: poll()
     case .arriving:
       post(
         .network, .continue,
-        "no first picture was reported within \(rules.picture / 1_000_000) ms; the session is started without it")
+        "no first picture was reported within \(rules.picture / 1_000_000) ms; the session is started without it"
+      )
       hasPicture = true
       proceed()
     case .thinking:
       post(
         .error(
           Self.error(
-            .internal, .continue, "the figure did not begin to speak within \(rules.reaction / 1_000_000) ms",
+            .internal, .continue, "the avatar did not begin to speak within \(rules.reaction / 1_000_000) ms",
             of: .reply)))
       closeReply(by: nil)
       listen()
     case .speaking, .draining, .yielding:
-      // The end was lost, or playback did not report it: the figure must not wait for ever.
+      // The end was lost, or playback did not report it: do not wait forever.
       closeReply(by: .local)
       listen()
     case .waiting: if isConnected { resume() } else { connect() }
@@ -587,13 +597,13 @@ public struct IVHSession: ServiceSession {
     case .newInput: break
     case .speech(let speech): take(speech, push.round)
     case .speaking(let change): take(change, push.round)
-    case .moderated: failed(IVHFault(110_002), isDrive: true, push.round)
+    case .moderated: failed(IVHFault(110_002), isReply: true, push.round)
     case .reasoning(let text):
       post(.extra(name: "reasoning", payload: .object(["text": .string(text), "round": push.round.json])))
     case .discarded(let text):
       post(.extra(name: "discarded", payload: .object(["text": .string(text), "round": push.round.json])))
       if phase == .thinking { listen() }
-    case .failed(let fault, let isDrive): failed(fault, isDrive: isDrive, push.round)
+    case .failed(let fault, let isReply): failed(fault, isReply: isReply, push.round)
     case .unknown: post(.unknown(push.raw))
     }
   }
@@ -645,7 +655,7 @@ public struct IVHSession: ServiceSession {
     case .sentenceNext: post(.extra(name: "SentenceNext", payload: .object(["round": round.json])))
     case .sentenceStarted: post(.extra(name: "SentenceStart", payload: .object(["round": round.json])))
     case .sentenceOver: post(.extra(name: "SentenceOver", payload: .object(["round": round.json])))
-    case .failed: failed(IVHFault(-111_005), isDrive: true, round)
+    case .failed: failed(IVHFault(-111_005), isReply: true, round)
     }
   }
 
@@ -666,17 +676,19 @@ public struct IVHSession: ServiceSession {
     post(.state(.responding))
     reply.begin(round)
     post(.replyStarted(round: round))
-    // A voice may last for hours.
+    // A live voice has no limit.
     enter(.speaking, limit: voice.state == .running ? nil : rules.playback)
   }
 
   private mutating func over(_ end: IVHPush.End, _ round: String?) {
     for (gate, old) in gates.open(round) { post(.gate(gate, isOn: false, round: old)) }
     reply.end(round)
-    // The end of a sentence before the present one.
+    // A late end of an earlier sentence.
     if phase == .speaking, let round, let present = reply.round, round != present { return }
     // What was spoken before a text that has interrupted it, or an end that comes twice.
-    guard phase == .speaking || phase == .yielding || phase == .thinking && reply.isSent(round) else { return }
+    guard phase == .speaking || phase == .yielding || phase == .thinking && reply.isSent(round) else {
+      return
+    }
     voice.state = .none
     guard phase == .speaking else { return listen() }
     if end == .interrupted {
@@ -685,28 +697,28 @@ public struct IVHSession: ServiceSession {
     }
     reply.close()
     post(.replyEnded(round: round, utterances: 0))
-    // In a graph that drains nothing is played any more, so that nobody reports what was heard.
+    // A draining graph plays nothing any more, so no playback report follows.
     if rules.followsPlayback && !isDraining { enter(.draining, limit: rules.playback) } else { listen() }
   }
 
-  /// The figure is silent, and what it said was heard.
+  /// The avatar is silent, and what it said was heard.
   private mutating func listen() {
     enter(.listening, limit: linger)
     post(.state(.listening))
     endIfDone()
   }
 
-  /// How long the figure may be silent after the end of the user's audio.
+  /// How long the avatar may be silent after the end of the user's audio.
   private var linger: Nanoseconds? { hasAudioEnded && rules.linger > 0 ? rules.linger : nil }
 
-  private mutating func failed(_ fault: IVHFault, isDrive: Bool, _ round: String?) {
+  private mutating func failed(_ fault: IVHFault, isReply: Bool, _ round: String?) {
     if fault.isReplaced || fault.hasNoSession { return loseSession(fault.error(), fault) }
-    let error = fault.error(isDrive ? .reply : nil, round: round)
-    guard isDrive || error.reaction == .continue else { return lose(error) }
+    let error = fault.error(isReply ? .reply : nil, round: round)
+    guard isReply || error.reaction == .continue else { return lose(error) }
     var passing = error
     passing.reaction = .continue
     post(.error(passing))
-    guard isDrive, phase == .thinking || phase == .speaking || phase == .yielding else { return }
+    guard isReply, phase == .thinking || phase == .speaking || phase == .yielding else { return }
     reply.end(round)
     voice.state = .none
     closeReply(by: nil)
@@ -745,7 +757,7 @@ public struct IVHSession: ServiceSession {
       }
       if commandID != nil { actions.append(.answerLater) }
       reply.interruptions.append(commandID)
-      send(IVHDrive.interruption(id: IVHID.make(), isForced: true, rules.generation))
+      send(IVHCommand.interruption(id: IVHID.make(), isForced: true, rules.generation))
     default: break
     }
   }
@@ -789,32 +801,32 @@ public struct IVHSession: ServiceSession {
     }
   }
 
-  // MARK: Drives
+  // MARK: Texts and voice
 
-  /// A text may be sent: the figure is silent, and no voice drives it.
+  /// A text may be sent: the avatar is silent, and no voice drives it.
   private var canSpeak: Bool {
     (phase == .listening || phase == .draining) && (voice.state == .none || rules.creation.driver == .text)
   }
 
   /// Sends the text that waits, when it may be sent.
   private mutating func sendText() {
-    if !texts.isEmpty, voice.state == .running, !rules.isVoicePaced, rules.creation.driver != .text, isRunning {
+    if !texts.isEmpty, voice.state == .running, !rules.isBotReply, rules.creation.driver != .text, isRunning {
       endVoice(isCut: false)
     }
     guard canSpeak, let due = texts.dueAt, now >= due else { return }
     let sent = texts.take(at: now, gap: rules.textGap)
     for entry in sent {
-      send(entry.drive)
+      send(entry.message)
       if let id = entry.command { answer(id, nil) }
     }
-    if let drive = sent.first?.drive { thinks(drive.id) }
+    if let id = sent.first?.message.id { thinks(id) }
   }
 
-  private mutating func send(_ drive: IVHDrive) {
-    guard rules.sendsTextsByHTTP, drive.command == .text, let session else {
-      return actions.append(.send(.drive(drive)))
+  private mutating func send(_ command: IVHCommand) {
+    guard rules.sendsTextsByHTTP, command.name == .text, let session else {
+      return actions.append(.send(.command(command)))
     }
-    call(.command(session, drive), for: .text)
+    call(.command(session, command), for: .text)
   }
 
   private mutating func thinks(_ id: String) {
@@ -826,7 +838,7 @@ public struct IVHSession: ServiceSession {
   private mutating func voiceBegan() {
     guard rules.creation.driver != .text, phase == .listening || phase == .draining else { return }
     voice.state = .running
-    // Its id is known from the first state of it.
+    // The first status message brings its id.
     thinks("")
   }
 
@@ -891,10 +903,12 @@ public struct IVHSession: ServiceSession {
 
   private mutating func begin(_ values: JSONValue?, named name: String) {
     guard rules.waitsAfterEnd, !isDraining else {
-      return refuse("\"\(name)\" needs a node with \"afterEnd\": \"wait\" in a graph that does not drain")
+      return refuse(
+        isDraining
+          ? "the graph is draining; no other session is begun" : "\"\(name)\" needs \"afterEnd\": \"wait\"")
     }
     guard phase == .ended || phase == .closing else {
-      return refuse("a session stands; send \"hangUp\" before \"\(name)\"")
+      return refuse("a session is running; send \"hangUp\" before \"\(name)\"")
     }
     let beginning: IVHBeginning
     do throws(JSONFormProblem) { beginning = try IVHBeginning(values, id: commandID) } catch {
@@ -902,7 +916,8 @@ public struct IVHSession: ServiceSession {
     }
     guard phase != .ended else { return begin(beginning) }
     if let next {
-      answer(next.id, Self.error(.request, .continue, "\"\(name)\" discarded: another replaced it", of: .command))
+      answer(
+        next.id, Self.error(.request, .continue, "\"\(name)\" discarded: another replaced it", of: .command))
     }
     next = beginning
     if commandID != nil { actions.append(.answerLater) }
@@ -914,14 +929,15 @@ public struct IVHSession: ServiceSession {
       return refuse("the text has \(text.utf8.count) bytes, and the service accepts \(IVHTexts.mostBytes)")
     }
     queue(
-      IVHDrive.text(text, id: IVHID.make(), isVerbatim: isVerbatim, isForced: isForced, rules.generation),
+      IVHCommand.text(text, id: IVHID.make(), isVerbatim: isVerbatim, isForced: isForced, rules.generation),
       saying: text, isForced: isForced)
   }
 
-  private mutating func queue(_ drive: IVHDrive, saying text: String, isForced: Bool) {
-    guard !isDraining else { return refuse("the graph drains; nothing more is accepted") }
-    guard texts.add(IVHTexts.Entry(drive: drive, text: text, command: commandID), isFirst: isForced) else {
-      return refuse("\(IVHTexts.most) texts wait already; send the next when one was spoken")
+  private mutating func queue(_ message: IVHCommand, saying text: String, isForced: Bool) {
+    guard !isDraining else { return refuse("the graph is draining; no more texts are accepted") }
+    guard texts.add(IVHTexts.Entry(message: message, text: text, command: commandID), isFirst: isForced)
+    else {
+      return refuse("\(IVHTexts.most) texts are queued; wait until one is spoken")
     }
     if commandID != nil { actions.append(.answerLater) }
     guard isForced, phase == .thinking || phase == .speaking || phase == .draining else { return }
@@ -938,7 +954,7 @@ public struct IVHSession: ServiceSession {
   private mutating func update(_ values: JSONValue) {
     guard let session, isRunning else { return refuse("there is no session to change") }
     do throws(JSONFormProblem) {
-      call(.configure(session, try IVHPicture(values)), for: .update(commandID))
+      call(.configure(session, try IVHPictureUpdate(values)), for: .update(commandID))
       if commandID != nil { actions.append(.answerLater) }
     } catch { refuse("\(error)") }
   }
@@ -959,7 +975,8 @@ public struct IVHSession: ServiceSession {
       refuse("\"\(name)\" is not part of the \(rules.generation.rawValue) generation of the interface")
     default:
       refuse(
-        "\"\(name)\" is not known; known are statSession, listSession, queryConfig, streamText and newSession")
+        "\"\(name)\" is not known; known are statSession, listSession, queryConfig, streamText and newSession"
+      )
     }
   }
 
@@ -972,10 +989,10 @@ public struct IVHSession: ServiceSession {
   /// A part of a text that is being written, such as the output of a language model.
   private mutating func streamText(_ payload: JSONValue) {
     do throws(JSONFormProblem) {
-      let (drive, text, isFirst) = try texts.part(payload)
-      guard !isFirst, texts.isEmpty, isRunning else { return queue(drive, saying: text, isForced: false) }
+      let (message, text, isFirst) = try texts.part(payload)
+      guard !isFirst, texts.isEmpty, isRunning else { return queue(message, saying: text, isForced: false) }
       texts.latest = text
-      send(drive)
+      send(message)
     } catch { refuse("\"streamText\": \(error)") }
   }
 }

@@ -2,7 +2,7 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceJSON
 
-/// Ids of requests and drives.
+/// Ids of requests, texts and utterances.
 enum IVHID {
   /// 32 random hexadecimal digits.
   static func make() -> String {
@@ -17,7 +17,7 @@ enum IVHID {
 struct IVHRequests: Sendable {
   /// What a request is for.
   enum Purpose: Sendable, Hashable {
-    /// The life of the session, one at a time: whoever forgets one ignores its answer.
+    /// Lifecycle requests, one at a time; answers to forgotten ones are ignored.
     case create, poll, resume, start, close
     /// A text over HTTP.
     case text
@@ -54,7 +54,7 @@ struct IVHRequests: Sendable {
 
   mutating func remove(_ number: Int) -> Purpose? { pending.removeValue(forKey: number) }
 
-  /// What is still to be answered of the session's life is of no interest any more.
+  /// Ignores the answer that is still pending for a lifecycle request.
   mutating func forgetLifecycle() { pending = pending.filter { !$0.value.isLifecycle } }
 }
 
@@ -66,7 +66,7 @@ struct IVHTexts: Sendable {
   static let mostBytes = 4_000, mostPartBytes = 1_000
 
   struct Entry: Sendable {
-    var drive: IVHDrive
+    var message: IVHCommand
     var text: String
     /// The `id` of its command.
     var command: String?
@@ -95,7 +95,7 @@ struct IVHTexts: Sendable {
   /// The text to send now, with all parts of it that wait.
   mutating func take(at now: Nanoseconds, gap: Nanoseconds) -> [Entry] {
     guard let first = entries.first else { return [] }
-    let rest = entries.dropFirst().prefix { $0.drive.id == first.drive.id }
+    let rest = entries.dropFirst().prefix { $0.message.id == first.message.id }
     entries.removeFirst(1 + rest.count)
     sentAt = now
     self.gap = gap
@@ -114,13 +114,14 @@ struct IVHTexts: Sendable {
   }
 
   /// The next part of a text.
-  /// - Returns: its drive and text, and whether it is the first part.
-  mutating func part(_ payload: JSONValue) throws(JSONFormProblem) -> (IVHDrive, String, isFirst: Bool) {
+  /// - Returns: its message and text, and whether it is the first part.
+  mutating func part(_ payload: JSONValue) throws(JSONFormProblem) -> (IVHCommand, String, isFirst: Bool) {
     let form = JSONForm(payload, at: "payload")
     let text = try form.string("text")
     let isFinal = form["final"] == nil ? false : try form.bool("final")
     guard text.utf8.count <= Self.mostPartBytes else {
-      throw form.problem("text", "has \(text.utf8.count) bytes, and the service accepts \(Self.mostPartBytes)")
+      throw form.problem(
+        "text", "has \(text.utf8.count) bytes, and the service accepts \(Self.mostPartBytes)")
     }
     let (id, number) = stream ?? (IVHID.make(), 1)
     stream = isFinal ? nil : (id, number + 1)
@@ -129,7 +130,7 @@ struct IVHTexts: Sendable {
   }
 
   /// What interrupts the text that is spoken.
-  mutating func interruption(isForced: Bool, _ generation: IVHGeneration) -> IVHDrive {
+  mutating func interruption(isForced: Bool, _ generation: IVHGeneration) -> IVHCommand {
     guard let (id, number) = stream else {
       return .interruption(id: IVHID.make(), isForced: isForced, generation)
     }
@@ -158,9 +159,9 @@ struct IVHVoiceState: Sendable {
   }
 }
 
-/// What the figure speaks.
+/// What the avatar speaks.
 struct IVHReply: Sendable {
-  /// Rounds whose end is remembered: the service repeats the states of the last three drives.
+  /// Rounds whose end is remembered: the service repeats the states of the last three texts or utterances.
   private static let remembered = 8
 
   /// The present round.
@@ -194,7 +195,7 @@ struct IVHReply: Sendable {
 
   func isOver(_ round: String?) -> Bool { round.map(ended.contains) ?? false }
 
-  /// True when a round is of the drive that was sent last: then nothing of it was spoken.
+  /// True for the round of the text that was sent last: then nothing of it was spoken.
   func isSent(_ round: String?) -> Bool { round != nil && round == sent }
 }
 
@@ -204,7 +205,7 @@ struct IVHGates: Sendable {
 
   func isOn(_ gate: DialogGate) -> Bool { closed[gate] != nil }
 
-  /// True when that is a change.
+  /// Returns true if the state changed.
   mutating func set(_ gate: DialogGate, _ isOn: Bool, _ round: String?) -> Bool {
     let isChange = self.isOn(gate) != isOn
     closed[gate] = isOn ? .some(round) : nil

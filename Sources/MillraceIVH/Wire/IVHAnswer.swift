@@ -20,8 +20,8 @@ public struct IVHAnswer: Sendable, Hashable {
   public let payload: JSONValue
 
   /// Reads an answer: the envelope, whatever the status of HTTP.
-  /// - Returns: nil for an error of the service, which is passed to `fault`.
-  /// - Throws: where the text is not the envelope.
+  /// - Returns: the payload, or the service's error.
+  /// - Throws: if the text is not an envelope.
   public static func parse(_ bytes: [UInt8]) throws(JSONFormProblem) -> Result<IVHAnswer, IVHFault> {
     let form = JSONForm(try IVHEnvelope.parse(bytes))
     if let fault = try IVHEnvelope.fault(of: form) { return .failure(fault) }
@@ -42,7 +42,7 @@ public struct IVHAnswer: Sendable, Hashable {
     guard let code = IVHNumber.read(payload["ErrorCode"]), code != 0 else { return nil }
     return IVHFault(code, payload["ErrorMessage"]?.string ?? payload["ErrorMsg"]?.string ?? "")
   }
-  /// True when the session was closed because its user began another.
+  /// True when the session was closed because the same user started another.
   public var isReplaced: Bool { IVHNumber.read(payload["CloseType"]) == 5 || fault?.isReplaced == true }
 }
 

@@ -4,21 +4,21 @@ internal import MillraceJSON
 public struct IVHCall: Sendable, Hashable {
   /// What is asked for.
   public enum Operation: Sendable, Hashable {
-    /// A new session of a figure.
-    case create(IVHCreation.Figure)
-    /// The opening line, and the beginning of drives.
+    /// A new session.
+    case create(IVHCreation.Avatar)
+    /// The opening line; from then on the avatar may be driven.
     case start
     /// The state of the session.
     case status
     /// The end of the session.
     case close
-    /// A text, in place of the command channel.
+    /// A text, instead of over the command channel.
     case command
     /// The sessions that are running.
     case list(Scope)
     /// What the account allows.
     case queryConfig
-    /// Another background, and another place of the figure.
+    /// Another background, and another place of the avatar.
     case configure
   }
 
@@ -65,7 +65,7 @@ public struct IVHCall: Sendable, Hashable {
 
   /// Creates a session.
   public static func create(_ creation: IVHCreation, _ generation: IVHGeneration) -> IVHCall {
-    IVHCall(.create(creation.figure), creation.members(generation))
+    IVHCall(.create(creation.avatar), creation.members(generation))
   }
 
   /// Starts a session whose picture is there.
@@ -81,14 +81,14 @@ public struct IVHCall: Sendable, Hashable {
   /// Asks what the account allows; stream generation only.
   public static let queryConfig = IVHCall(.queryConfig)
 
-  /// Changes background and place of the figure: the members of `SpaceParam` and `ImageParam`.
-  public static func configure(_ session: String, _ picture: IVHPicture) -> IVHCall {
+  /// Changes background and place of the avatar: the members of `SpaceParam` and `ImageParam`.
+  public static func configure(_ session: String, _ picture: IVHPictureUpdate) -> IVHCall {
     IVHCall(.configure, session: session, picture.members)
   }
 
   /// Sends a text.
-  public static func command(_ session: String, _ drive: IVHDrive) -> IVHCall {
-    IVHCall(.command, session: session, drive.members)
+  public static func command(_ session: String, _ command: IVHCommand) -> IVHCall {
+    IVHCall(.command, session: session, command.members)
   }
 
   /// The body of the request.

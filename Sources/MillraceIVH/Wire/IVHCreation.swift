@@ -2,14 +2,14 @@ internal import MillraceJSON
 
 /// What a session is created with: every field of `newsession`, `createsession` and `createsessionbyasset`.
 public struct IVHCreation: Sendable, Hashable {
-  /// What drives the figure.
+  /// What drives the avatar.
   public enum Driver: Int, Sendable, Hashable, CaseIterable {
     /// Text.
     case text = 1
-    /// A voice, whose timbre the service changes; stream generation only.
-    case changedVoice = 2
-    /// A voice as it is; in the session generation text, too.
-    case ownVoice = 3
+    /// Audio whose voice the service converts; stream generation only.
+    case convertedVoice = 2
+    /// Audio as it is; in the session generation text, too.
+    case originalVoice = 3
   }
 
   /// How the picture is delivered.
@@ -20,8 +20,8 @@ public struct IVHCreation: Sendable, Hashable {
     case trtc, webrtc
   }
 
-  /// The figure, by the id of a project, or of an asset.
-  public enum Figure: Sendable, Hashable {
+  /// The avatar, by the id of a project, or of an asset.
+  public enum Avatar: Sendable, Hashable {
     /// Chosen by the account's application: stream generation.
     case account
     /// A project of the platform.
@@ -45,9 +45,9 @@ public struct IVHCreation: Sendable, Hashable {
       case automatic(isText: Bool)
     }
 
-    /// The application of one's own; nil: the platform's, which is for debugging only.
+    /// Your own application; nil: the platform's, which is for debugging only.
     public var application: String?
-    /// The figure's signature and permission key, which an application of one's own needs.
+    /// The avatar's signature and permission key, which your own application needs.
     public var userSignature, privateMapKey: String?
     /// The room; nil: the service's choice.
     public var name: Name?
@@ -58,15 +58,15 @@ public struct IVHCreation: Sendable, Hashable {
 
   /// Identifies the user. A new session ends an older one of the same user.
   public var user: String
-  /// What drives the figure.
+  /// What drives the avatar.
   public var driver = Driver.text
   /// How the picture is delivered.
   public var delivery = Delivery.rtmp
-  /// The figure.
-  public var figure: Figure
+  /// The avatar.
+  public var avatar: Avatar
   /// The session's id: private deployments only.
   public var session: String?
-  /// Where the service pushes the picture by RTMP, in place of its own server.
+  /// Where the service pushes the picture by RTMP, instead of to its own server.
   public var pushAddress: String?
   /// The room for `trtc`.
   public var room: Room?
@@ -78,25 +78,26 @@ public struct IVHCreation: Sendable, Hashable {
   public var streamInterval: Int?
 
   /// A creation with the vendor's defaults.
-  public init(user: String, figure: Figure) {
+  public init(user: String, avatar: Avatar) {
     self.user = user
-    self.figure = figure
+    self.avatar = avatar
   }
 
   /// The members of the request's payload.
   func members(_ generation: IVHGeneration) -> [JSONValue.Member] {
     let isSession = generation == .session
     let common: JSONValue = .object([
-      "UserId": .string(user), "DriverType": .integer(driver.rawValue), "Protocol": .string(delivery.rawValue),
+      "UserId": .string(user), "DriverType": .integer(driver.rawValue),
+      "Protocol": .string(delivery.rawValue),
       "SessionId": isSession ? nil : session.map { .string($0) }, "ProtocolOption": option(generation),
       "ExtraInfo": extra(generation),
       "StreamMaxInterval": isSession ? streamInterval.map { .integer($0) } : nil,
     ])
-    return (isSession ? figureMembers : []) + (common.members ?? [])
+    return (isSession ? avatarMembers : []) + (common.members ?? [])
   }
 
-  private var figureMembers: [JSONValue.Member] {
-    switch figure {
+  private var avatarMembers: [JSONValue.Member] {
+    switch avatar {
     case .account: []
     case .project(let id): [JSONValue.Member("VirtualmanProjectId", .string(id))]
     case .asset(let key, let timbre):

@@ -2,7 +2,7 @@ public import MillraceDialog
 
 /// An error of the service: its code, and what it means for the session.
 ///
-/// Sources: the vendor's iOS SDK, cloud.tencent.com/document/product/1240/100406, and codes that were seen without being documented.
+/// Sources: the vendor's iOS SDK, cloud.tencent.com/document/product/1240/100406, and undocumented codes seen in practice.
 public struct IVHFault: Error, Sendable, Hashable {
   /// The vendor's code; 0 for none.
   public let code: Int
@@ -38,14 +38,14 @@ public struct IVHFault: Error, Sendable, Hashable {
     100_009: Meaning(category: .request, reaction: .refuse, text: "there is no such resource"),
     100_012: Meaning(category: .quota, reaction: retry, text: "requests come too frequently"),
     100_014: Meaning(category: .quota, reaction: .refuse, text: "there is no quota, or it has expired"),
-    100_015: Meaning(category: .quota, reaction: .refuse, text: "the figure has expired"),
+    100_015: Meaning(category: .quota, reaction: .refuse, text: "the avatar has expired"),
     110_001: Meaning(
       category: .request, reaction: .continue, scope: .command,
       text: "the request is too large: audio too fast or too large, or the text too long"),
     110_002: Meaning(
       category: .moderation, reaction: .continue, scope: .reply, text: "refused by risk control"),
     110_004: Meaning(category: .tts, reaction: retry, text: "the speech request failed"),
-    110_005: Meaning(category: .request, reaction: retry, text: "the same request was repeated too fast"),
+    110_005: Meaning(category: .request, reaction: retry, text: "the same request was repeated too soon"),
     110_006: Meaning(category: .request, reaction: .reconnect, text: "there is no such session"),
     110_007: Meaning(category: .quota, reaction: .refuse, text: "the project has expired"),
     110_008: Meaning(
@@ -62,15 +62,16 @@ public struct IVHFault: Error, Sendable, Hashable {
     110_022: Meaning(
       category: .request, reaction: .ended, text: "the same user has begun another session"),
     -101_000: Meaning(category: .internal, reaction: .reconnect, text: "internal error"),
-    -101_001: Meaning(category: .internal, reaction: .reconnect, text: "no capacity to render the figure"),
+    -101_001: Meaning(category: .internal, reaction: .reconnect, text: "no capacity to render the avatar"),
     -101_002: Meaning(
       category: .request, reaction: .continue, scope: .command, text: "a picture could not be downloaded"),
     -111_001: Meaning(
       category: .internal, reaction: .continue, scope: .command, text: "the update failed"),
     -111_002: Meaning(category: .network, reaction: .reconnect, text: "the service lost a connection"),
-    -111_003: Meaning(category: .internal, reaction: .reconnect, text: "the figure could not be loaded"),
+    -111_003: Meaning(category: .internal, reaction: .reconnect, text: "the avatar could not be loaded"),
     -111_004: Meaning(category: .internal, reaction: .reconnect, text: "a timeout in the service"),
-    -111_005: Meaning(category: .tts, reaction: .continue, scope: .reply, text: "the drive failed"),
+    -111_005: Meaning(
+      category: .tts, reaction: .continue, scope: .reply, text: "the avatar could not speak it"),
   ]
 
   /// Every code with a meaning.
@@ -80,11 +81,9 @@ public struct IVHFault: Error, Sendable, Hashable {
   public var hasNoSession: Bool { [110_006, 110_013, 110_018].contains(code) }
   /// True when the same user has begun another session.
   public var isReplaced: Bool { code == 110_022 }
-  /// True when the figure or the project has expired.
-  public var isExpired: Bool { code == 100_015 || code == 110_007 }
 
-  /// The error in the common form. An unknown code counts as an internal error of the service: a negative one as an outage, another as one
-  /// of a single request.
+  /// The error in the common form. An unknown code counts as an internal error of the service. A negative one reconnects; with another only
+  /// the command has failed.
   /// - Parameters:
   ///   - scope: what it concerns, where that is known; nil: what the code says.
   ///   - round: the reply it concerns.

@@ -27,7 +27,8 @@ public enum IVHGeneration: String, Sendable, Hashable, CaseIterable {
   /// The vendor's name of an operation.
   func name(of operation: IVHCall.Operation) -> String {
     switch operation {
-    case .create(let figure): self == .stream ? "newsession" : figure.isAsset ? "createsessionbyasset" : "createsession"
+    case .create(let avatar):
+      self == .stream ? "newsession" : avatar.isAsset ? "createsessionbyasset" : "createsession"
     case .start: "startsession"
     case .status: "statsession"
     case .close: "closesession"

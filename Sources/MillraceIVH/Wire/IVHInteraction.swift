@@ -48,7 +48,8 @@ enum IVHInteraction {
 
   /// Members without a common form, unchanged, but a style that is written as a text is a number.
   private static func rest(of json: JSONValue?, without names: Set<String>) -> JSONValue? {
-    let members = (json?.members ?? []).filter { !names.contains($0.name) && !$0.value.isNull }.map { member in
+    let members = (json?.members ?? []).filter { !names.contains($0.name) && !$0.value.isNull }.map {
+      member in
       guard member.name == "style", let style = IVHNumber.read(member.value) else { return member }
       return JSONValue.Member("style", .integer(style))
     }

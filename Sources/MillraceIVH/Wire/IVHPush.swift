@@ -11,21 +11,21 @@ public struct IVHPush: Sendable, Hashable {
     case newInput
     /// A sentence that will be spoken, or content of the dialogue's model.
     case speech(Speech)
-    /// The figure's state.
+    /// The avatar's state.
     case speaking(Speaking)
     /// Risk control has refused something. Stream generation.
     case moderated
     /// What the model considered. Session generation.
     case reasoning(String)
-    /// A text that was discarded, because the present sentence is not to be interrupted. Stream generation.
+    /// A text that was discarded, because the present sentence is protected. Stream generation.
     case discarded(String)
-    /// A drive, or the channel, failed.
-    case failed(IVHFault, isDrive: Bool)
+    /// What is spoken, or the channel, failed.
+    case failed(IVHFault, isReply: Bool)
     /// An unknown type.
     case unknown
   }
 
-  /// What came of a forced interruption.
+  /// Result of a forced interruption.
   public struct Interruption: Sendable, Hashable {
     /// It succeeded.
     public let isDone: Bool
@@ -41,8 +41,6 @@ public struct IVHPush: Sendable, Hashable {
     public var display: String?
     /// True: the last part of it.
     public var isFinal = true
-    /// True: another part follows or came before: session generation.
-    public var isPart = false
     /// Neither a voice nor a text may interrupt it; the microphone is not to be heard during it.
     public var isUninterruptible = false, isMuted = false
     /// Something to display.
@@ -53,9 +51,9 @@ public struct IVHPush: Sendable, Hashable {
     public var isScriptOver = false
   }
 
-  /// A change of the figure's state.
+  /// A change of the avatar's state.
   public enum Speaking: Sendable, Hashable {
-    /// A drive was accepted, and waits.
+    /// A text or an utterance was accepted, and waits.
     case waiting
     /// It is spoken.
     case started
@@ -69,7 +67,7 @@ public struct IVHPush: Sendable, Hashable {
     case other(String)
   }
 
-  /// How a drive ended: `FinalType`.
+  /// How a text or an utterance ended: `FinalType`.
   public enum End: Int, Sendable, Hashable, CaseIterable {
     /// As the client asked, or as a text ends.
     case client = 1
@@ -81,9 +79,9 @@ public struct IVHPush: Sendable, Hashable {
 
   /// What it is about.
   public var event: Event
-  /// `SessionId`, where it is there.
+  /// `SessionId`, if present.
   public var session: String?
-  /// `SpeechId` or `ReqId`: the sentence or the drive.
+  /// `SpeechId` or `ReqId`: the sentence, or the text or utterance.
   public var round: String?
   /// The payload, unchanged.
   public var raw: JSONValue
@@ -94,7 +92,7 @@ public struct IVHPush: Sendable, Hashable {
     raw = .object([] as [JSONValue.Member])
   }
 
-  /// Parses a frame. Its texts are what users said, or what a figure says: no error repeats them.
+  /// Parses a frame. Its texts are what users said, or what an avatar says: no error repeats them.
   public init(parsing bytes: [UInt8], _ generation: IVHGeneration) throws(JSONFormProblem) {
     let form = JSONForm(try IVHEnvelope.parse(bytes))
     if let fault = try IVHEnvelope.fault(of: form) {
@@ -102,14 +100,16 @@ public struct IVHPush: Sendable, Hashable {
       raw = payload ?? .object([] as [JSONValue.Member])
       session = raw["SessionId"]?.string
       round = Self.round(raw, generation)
-      event = .failed(fault, isDrive: round != nil && !fault.hasNoSession && !fault.isReplaced)
+      event = .failed(fault, isReply: round != nil && !fault.hasNoSession && !fault.isReplaced)
       return
     }
     let payload = try form.object("Payload")
     raw = payload.json
     session = raw["SessionId"]?.string
     round = Self.round(raw, generation)
-    guard let type = IVHNumber.read(payload["Type"]) else { throw payload.problem("Type", "must be an integer") }
+    guard let type = IVHNumber.read(payload["Type"]) else {
+      throw payload.problem("Type", "must be an integer")
+    }
     event =
       try generation == .stream
       ? Self.stream(type, payload, round: round) : Self.session(type, payload, round: round)
@@ -158,11 +158,10 @@ public struct IVHPush: Sendable, Hashable {
     case 3: return .speaking(try speaking(payload))
     case 4:
       var content = speech(payload, round: round)
-      content.isPart = true
       content.isFinal = payload["Final"]?.bool ?? false
       return .speech(content)
     case 5: return .reasoning(payload["Text"]?.string ?? "")
-    case 0, 9: return .failed(fault(payload), isDrive: true)
+    case 0, 9: return .failed(fault(payload), isReply: true)
     default: return .unknown
     }
   }

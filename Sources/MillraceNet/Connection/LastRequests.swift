@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Synchronization
 
-/// What is still to reach a server although its sender is gone: the end of a session that costs until it is closed. A program waits for it
-/// before it exits; `MillraceCommand` does. Any thread.
+/// Requests that must still be sent after their node has ended, such as the one that closes a session which is billed. A program waits for
+/// them before it exits; `MillraceCommand` does. Any thread.
 public enum LastRequests {
   private static let count = Atomic<Int>(0)
 

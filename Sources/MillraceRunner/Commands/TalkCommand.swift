@@ -163,7 +163,7 @@ struct TalkCommand: ParsableCommand {
     if programs.count > 1 && scenario != nil {
       let names = programs.map { $0.name }.joined(separator: ", ")
       Output.error.write(
-        "error: \(Problem.quoted(path)) uses several services, \(names), and a scenario is of one; remove --scenario, or run "
+        "error: \(Problem.quoted(path)) uses several services, \(names), and a scenario belongs to one service; remove --scenario, or run "
           + "\"millrace double\" for each and set its address\n")
       throw ExitStatus.usage
     }
@@ -171,7 +171,8 @@ struct TalkCommand: ParsableCommand {
     do {
       for program in programs {
         doubles.append(
-          NamedDouble(try DoubleStart.start(program, settings), prefix: programs.count > 1 ? program.name : ""))
+          NamedDouble(
+            try DoubleStart.start(program, settings), prefix: programs.count > 1 ? program.name : ""))
       }
     } catch {
       for double in doubles { double.stop() }

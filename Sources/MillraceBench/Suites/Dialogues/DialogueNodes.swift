@@ -7,10 +7,20 @@ final class DialogueNotes: Sendable {
   /// An event that passed.
   struct Event: Sendable {
     var time: Int64
+    /// When it was posted, in graph time.
+    var posted: Nanoseconds
     var text: String
   }
 
-  /// A packet that was played and not silent: when its first and last sample other than 0 were played, in graph time.
+  /// A picture that was shown, in graph time.
+  struct Picture: Sendable {
+    /// Its timestamp, and when it arrived.
+    var time: Nanoseconds
+    var seen: Nanoseconds
+    var isWhite: Bool
+  }
+
+  /// A packet that was played and not silent: when its first and last audible sample were played, in graph time.
   struct Sound: Sendable {
     var first: Nanoseconds
     var last: Nanoseconds
@@ -19,6 +29,7 @@ final class DialogueNotes: Sendable {
 
   private let allEvents = Mutex<[Event]>([])
   private let allSounds = Mutex<[Sound]>([])
+  private let allPictures = Mutex<[Picture]>([])
 
   /// The notes of nodes created from now on.
   static let current = Mutex<DialogueNotes?>(nil)
@@ -32,6 +43,8 @@ final class DialogueNotes: Sendable {
   var sounds: [Sound] { allSounds.withLock { $0 } }
   func add(_ event: Event) { allEvents.withLock { $0.append(event) } }
   func add(_ sound: Sound) { allSounds.withLock { $0.append(sound) } }
+  var pictures: [Picture] { allPictures.withLock { $0 } }
+  func add(_ picture: Picture) { allPictures.withLock { $0.append(picture) } }
 }
 
 /// A microphone: 1.2 s of a loud tone every six seconds, silence otherwise, in packets of 20 ms. The last samples of each packet carry the
@@ -95,12 +108,18 @@ struct StampedVoice: Node {
 struct PlayedSink: Node {
   static let contract = NodeContract(
     "bench.played", "records when something was audible",
-    inputs: [PortContract("in", .pcm(samples: [.s16, .f32]), text: "what was played")])
+    inputs: [PortContract("in", .pcm(samples: [.s16, .f32]), text: "what was played")],
+    parameters: [
+      ParameterContract(
+        "above", .number(0...1), default: 0, text: "the level above which a sample is audible")
+    ])
+  private let above: Float
   private let notes: DialogueNotes
   private let rate: Int
   private let isFloat: Bool
 
   init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    above = Float(setup.parameters.number("above"))
     notes = try DialogueNotes.get()
     rate = setup.inputFormat().rate ?? 1
     isFloat = setup.inputFormat().sample == .f32
@@ -111,10 +130,10 @@ struct PlayedSink: Node {
       let time = packet.timestamp
       if isFloat {
         let samples = packet.samples(of: Float.self)
-        note(time, samples.indices.filter { samples[$0] != 0 })
+        note(time, samples.indices.filter { abs(samples[$0]) > above })
       } else {
         let samples = packet.samples(of: Int16.self)
-        note(time, samples.indices.filter { samples[$0] != 0 })
+        note(time, samples.indices.filter { Float(samples[$0].magnitude) > above * 32_768 })
       }
     }
     return .done
@@ -148,9 +167,29 @@ struct EventSink: Node {
         let bytes = packet.samples(of: UInt8.self)
         notes.add(
           DialogueNotes.Event(
-            time: millrace_monotonic_ns(),
+            time: millrace_monotonic_ns(), posted: packet.timestamp,
             text: String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self)))
       }
+    }
+    return .done
+  }
+}
+
+/// Records when pictures arrive, and which of them are white.
+struct SeenSink: Node {
+  static let contract = NodeContract(
+    "bench.seen", "records pictures",
+    inputs: [PortContract("in", .video(pixels: [.i420]), text: "pictures")])
+  private static let white = 230
+  private let notes: DialogueNotes
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) { notes = try DialogueNotes.get() }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
+    while let packet = ports.next() {
+      let pixels = packet.samples(of: UInt8.self)
+      notes.add(
+        DialogueNotes.Picture(time: packet.timestamp, seen: ports.now, isWhite: Int(pixels[0]) > Self.white))
     }
     return .done
   }

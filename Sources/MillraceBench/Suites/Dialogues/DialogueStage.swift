@@ -27,6 +27,7 @@ struct DialogueStage {
     catalogue.add(StampedVoice.self)
     catalogue.add(PlayedSink.self)
     catalogue.add(EventSink.self)
+    catalogue.add(SeenSink.self)
     self.service = service
     self.catalogue = catalogue
     self.certificate = certificate
@@ -35,9 +36,16 @@ struct DialogueStage {
   /// True when the service's node can be used for that.
   func supports(_ use: NodeUse) -> Bool { members(port: 0, use) != nil }
 
-  private func members(port: Int, _ use: NodeUse) -> [JSONValue.Member]? {
+  /// The members of the service's node; nil: it cannot be used for that.
+  func members(port: Int, _ use: NodeUse) -> [JSONValue.Member]? {
     guard let certificate else { return service.nodeMembers(port: port, for: use) }
     return service.nodeMembers(port: port, trusting: certificate.identity.certificate, for: use)
+  }
+
+  /// Members of a node as JSON, with some that replace others or are added, given as JSON.
+  func json(_ members: [JSONValue.Member], _ others: KeyValuePairs<String, JSONValue> = [:]) -> String {
+    let kept = members.filter { member in !others.contains { $0.key == member.name } }
+    return JSONValue.object(kept + others.map { JSONValue.Member($0.key, $0.value) }).text
   }
 
   /// One duplex dialogue whose loudspeaker only keeps time.
@@ -93,12 +101,17 @@ struct DialogueStage {
   /// - Parameters:
   ///   - scenario: its scenario, as JSON.
   ///   - observer: observes the audio.
-  func double(_ scenario: String, _ observer: AudioObserver = AudioObserver()) throws -> any RunningDouble {
+  ///   - watch: receives each line of the double's report, on the network thread.
+  func double(
+    _ scenario: String, _ observer: AudioObserver = AudioObserver(),
+    watch: @escaping @Sendable (String) -> Void = { _ in }
+  ) throws -> any RunningDouble {
     var options = DoubleOptions()
     options.scenario = .text(scenario, name: "scenario")
     options.identity = certificate?.identity
     options.keeps = true
     options.observer = observer
+    options.watch = watch
     let service = service
     let made = Promise.runBlocking { [options] () -> Result<any RunningDouble, DoubleProblem> in
       do throws(DoubleProblem) {

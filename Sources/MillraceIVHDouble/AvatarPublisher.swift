@@ -5,10 +5,10 @@
   internal import MillraceGraph
   internal import MillraceVideo
 
-  /// The picture and sound of a figure, published to an RTMP server. Any thread.
-  final class IVHPicture: Sendable {
+  /// The picture and sound of an avatar, published to an RTMP server. Any thread.
+  final class AvatarPublisher: Sendable {
     /// What it speaks.
-    let voice = FigureVoice()
+    let voice = AvatarVoice()
     private let run = Locked<Publication>(.opening)
 
     private enum Publication {
@@ -19,10 +19,10 @@
 
     private static let catalogue: Catalogue = {
       var catalogue = Catalogue.videoNodes
-      catalogue.add(FigureNode.self)
+      catalogue.add(AvatarNode.self)
       return catalogue
     }()
-    /// All figures share the workers.
+    /// All avatars share the workers.
     private static let engine = Engine(catalogue: catalogue, workers: 1)
 
     /// Begins to publish, on a thread of its own: opening encoders takes tens of milliseconds.
@@ -39,16 +39,16 @@
     }
 
     private func begin(_ address: String, width: Int, height: Int) throws {
-      var graph = GraphDescription("figure")
+      var graph = GraphDescription("avatar")
       graph.add(
-        "figure", "double.figure",
+        "avatar", "double.avatar",
         ["voice": .integer(voice.number), "width": .integer(width), "height": .integer(height)])
       graph.add(
         "push", "rtmp.push",
         ["url": .string(address), "keyInterval": 1_000, "first": 100, "most": 1_000, "giveUp": 0])
-      graph.link("figure.out -> push.in")
-      graph.link("figure.audio -> push.audio")
-      graph.link("figure.messages -> push.sei")
+      graph.link("avatar.out -> push.in")
+      graph.link("avatar.audio -> push.audio")
+      graph.link("avatar.messages -> push.sei")
       let plan = try Graph.load(graph, catalogue: Self.catalogue)
       let made = try Self.engine.prepare(plan, observesEvents: false)
       let isWanted = run.withLock { run in
@@ -73,9 +73,9 @@
 #else
   internal import MillraceDoubles
 
-  /// Without the trait `Video` a figure has no picture.
-  final class IVHPicture: Sendable {
-    let voice = FigureVoice()
+  /// Without the trait `Video` an avatar has no picture.
+  final class AvatarPublisher: Sendable {
+    let voice = AvatarVoice()
 
     init(to address: String, width: Int, height: Int, failed: @escaping @Sendable (String) -> Void) {
       failed("this build has no pictures; build it with the trait Video")

@@ -1,7 +1,7 @@
 public import MillraceJSON
 
 /// What `configsession` changes in the picture, with the ranges of the vendor's document.
-public struct IVHPicture: Sendable, Hashable {
+public struct IVHPictureUpdate: Sendable, Hashable {
   /// The members of the payload.
   let members: [JSONValue.Member]
 

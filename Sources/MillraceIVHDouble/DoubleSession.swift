@@ -5,11 +5,11 @@ internal import MillraceDoubles
 internal import MillraceJSON
 internal import MillraceNet
 
-/// A session of the double: a figure that is prepared, started and driven. On the network thread.
-final class IVHFigure: @unchecked Sendable {
+/// A session of the double: an avatar that is prepared, started and driven. On the network thread.
+final class DoubleSession: @unchecked Sendable {
   enum State { case preparing, active, closed }
-  /// What drives it now.
-  enum Drive { case none, text, voice }
+  /// What the avatar speaks now.
+  enum Source { case none, text, voice }
 
   /// An error of the service, by code.
   struct Refusal {
@@ -29,13 +29,13 @@ final class IVHFigure: @unchecked Sendable {
   private var isReplaced = false
   private var channel: WebSocket?
   /// Nil: nothing is published.
-  private var picture: IVHPicture?
+  private var picture: AvatarPublisher?
   private var isStalled = false
 
   // What is spoken.
-  /// Number of the current drive; scheduled steps of an older one are skipped.
+  /// Number of what is spoken now; scheduled steps of older ones are skipped.
   private var step = 0
-  private var drive = Drive.none
+  private var source = Source.none
   private var isSpeaking = false
   private var turn = IVHScenario.Turn()
   private var round = ""
@@ -48,7 +48,7 @@ final class IVHFigure: @unchecked Sendable {
   private var ear = DoubleEar(.pcm, rate: 16_000)
   private var sequence = 0
   private var isVoiceEnding = false
-  /// What waits until the figure begins to speak it.
+  /// What waits until the avatar begins to speak it.
   private var held: [Int16] = []
 
   init(_ double: IVHDouble.Server, id: String, user: String, driver: Int, isSession: Bool) {
@@ -77,14 +77,14 @@ final class IVHFigure: @unchecked Sendable {
 
   private func publish() {
     let double = double
-    picture = IVHPicture(
+    picture = AvatarPublisher(
       to: address, width: double.scenario.width, height: double.scenario.height
     ) { double.violate("noPicture", $0) }
     let end = double.scenario.pictureEnds
     if end > 0 { double.later(end) { [self] in picture?.stop() } }
   }
 
-  func status() -> IVHReply {
+  func status() -> IVHResponse {
     let number = state == .active ? 1 : state == .preparing ? 3 : 2
     var members = [
       JSONValue.Member("SessionId", .string(id)), JSONValue.Member("SessionStatus", .integer(number)),
@@ -100,18 +100,20 @@ final class IVHFigure: @unchecked Sendable {
     } else {
       members.append(JSONValue.Member("SpeakStatus", isSpeaking ? "speak_start" : "speak_over"))
     }
-    return IVHReply(.object(members))
+    return IVHResponse(.object(members))
   }
 
-  func start() -> IVHReply {
+  func start() -> IVHResponse {
     guard state == .active else { return .refusal(isSession ? 110_014 : 110_006, "not active") }
     guard !isStarted else {
       double.violate("secondStart", "startsession came again")
       return .refusal(110_005, "started already")
     }
-    if let fault = double.firstFault(at: .connecting), misbehave(fault) { return .refusal(100_000, "stalled") }
+    if let fault = double.firstFault(at: .connecting), misbehave(fault) {
+      return .refusal(100_000, "stalled")
+    }
     begin()
-    return IVHReply()
+    return IVHResponse()
   }
 
   private func begin() {
@@ -120,7 +122,7 @@ final class IVHFigure: @unchecked Sendable {
     guard !opening.isEmpty else { return }
     // The channel of the session generation is opened after the start.
     double.later(isSession ? 100 : 0) { [self] in
-      guard state == .active, drive == .none else { return }
+      guard state == .active, source == .none else { return }
       var turn = IVHScenario.Turn()
       turn.says = opening
       speak(turn, id: "opening")
@@ -130,7 +132,10 @@ final class IVHFigure: @unchecked Sendable {
   /// The same user has begun another session.
   func replace() {
     isReplaced = true
-    send(["Header": ["Code": 110_022, "Message": "the same user has begun another session"], "Payload": .object([] as [JSONValue.Member])])
+    send([
+      "Header": ["Code": 110_022, "Message": "the same user has begun another session"],
+      "Payload": .object([] as [JSONValue.Member]),
+    ])
     double.noteReported(.kicked(.replaced, text: "the same user has begun another session"))
     close()
   }
@@ -187,11 +192,14 @@ final class IVHFigure: @unchecked Sendable {
     }
     if payload["SessionId"]?.string != id { double.violate("wrongSession", "a frame names another session") }
     if let refusal = take(payload) {
-      send(["Header": ["Code": .integer(refusal.code), "Message": .string(refusal.text)], "Payload": .object(["SessionId": .string(id), "ReqId": payload["ReqId"]])])
+      send([
+        "Header": ["Code": .integer(refusal.code), "Message": .string(refusal.text)],
+        "Payload": .object(["SessionId": .string(id), "ReqId": payload["ReqId"]]),
+      ])
     }
   }
 
-  // MARK: Drives
+  // MARK: Texts and voice
 
   /// Takes a command of the channel, or of a request. Returns why it is refused, or nil.
   func take(_ payload: JSONValue) -> Refusal? {
@@ -222,18 +230,20 @@ final class IVHFigure: @unchecked Sendable {
     guard !text.isEmpty else { return interrupt(isForced: isForced) }
     if isSession {
       let now = clock.now
-      if let textAt, now - textAt < .milliseconds(1_000) { double.violate("textsTooClose", "less than 1 s between texts") }
+      if let textAt, now - textAt < .milliseconds(1_000) {
+        double.violate("textsTooClose", "less than 1 s between texts")
+      }
       textAt = now
     }
-    guard drive != .voice else {
-      double.violate("textDuringVoice", "a text while a voice drives the figure")
-      return Refusal(code: 110_015, text: "a voice drives the figure")
+    guard source != .voice else {
+      double.violate("textDuringVoice", "a text while a voice drives the avatar")
+      return Refusal(code: 110_015, text: "a voice drives the avatar")
     }
     if isSpeaking && turn.isUninterruptible && !isForced {
       push(["Type": 7, "Text": .string(text)])
       return nil
     }
-    if drive == .text { end(.interrupted) }
+    if source == .text { end(.interrupted) }
     answer(text, request)
     return nil
   }
@@ -245,7 +255,7 @@ final class IVHFigure: @unchecked Sendable {
     if text.isEmpty && data["Interrupt"]?.bool == true { return interrupt(isForced: true) }
     double.note("> part \(number)")
     if number == 1 {
-      if drive == .text { end(.interrupted) }
+      if source == .text { end(.interrupted) }
       sequence = 0
     }
     sequence += 1
@@ -259,7 +269,7 @@ final class IVHFigure: @unchecked Sendable {
       return nil
     }
     if !isSession && isForced { push(["Type": 1, "Text": "", "InterruptResult": 1]) }
-    guard drive == .text else { return nil }
+    guard source == .text else { return nil }
     double.observer.interrupted?()
     end(.interrupted)
     return nil
@@ -271,12 +281,12 @@ final class IVHFigure: @unchecked Sendable {
       return Refusal(code: 100_002, text: "Audio")
     }
     let isLast = data["IsFinal"]?.bool ?? false
-    guard drive != .text || driver == 1 else {
+    guard source != .text || driver == 1 else {
       double.violate("voiceDuringText", "a voice while a text is spoken")
       return Refusal(code: 110_015, text: "a text is spoken")
     }
     if isSession {
-      sequence = drive == .voice ? sequence + 1 : 1
+      sequence = source == .voice ? sequence + 1 : 1
       if data["Seq"]?.integer != sequence { double.violate("wrongSequence", "Seq is not \(sequence)") }
       if isLast && !audio.isEmpty { double.violate("fullLast", "the last packet is empty") }
     }
@@ -290,14 +300,14 @@ final class IVHFigure: @unchecked Sendable {
       if let delay = timing.delay { double.note(delay: delay) }
     }
     guard driver != 1 else { return nil }
-    if drive == .none && !audio.isEmpty { beginVoice(request) }
+    if source == .none && !audio.isEmpty { beginVoice(request) }
     hold(audio)
     if isLast { endVoice(isCut: data["Interrupt"]?.bool == true) }
     return nil
   }
 
   private func beginVoice(_ request: String) {
-    drive = .voice
+    source = .voice
     isVoiceEnding = false
     step += 1
     reply = double.nextReply()
@@ -306,18 +316,18 @@ final class IVHFigure: @unchecked Sendable {
     held = []
     let plan = step
     if misbehave(at: .thinking) { return }
-    // A picture shows the voice in real time: what is ahead bridges a late packet.
+    // The picture shows the voice in real time; the lead absorbs a late packet.
     double.later(max(turn.thinks, picture == nil ? 0 : Self.voiceLead)) { [self] in
-      guard plan == step, drive == .voice else { return }
+      guard plan == step, source == .voice else { return }
       begun()
     }
   }
 
-  /// Milliseconds of voice that a figure with a picture waits for.
+  /// Milliseconds of voice that an avatar with a picture waits for.
   private static let voiceLead = 320
 
   private func hold(_ audio: [UInt8]) {
-    guard let voice = picture?.voice, drive == .voice else { return }
+    guard let voice = picture?.voice, source == .voice else { return }
     held += Self.samples(audio)
     guard isSpeaking else { return }
     voice.speak(held)
@@ -325,22 +335,24 @@ final class IVHFigure: @unchecked Sendable {
   }
 
   private static func samples(_ bytes: [UInt8]) -> [Int16] {
-    stride(from: 0, to: bytes.count - 1, by: 2).map { Int16(truncatingIfNeeded: Int(bytes[$0]) | Int(bytes[$0 + 1]) << 8) }
+    stride(from: 0, to: bytes.count - 1, by: 2).map {
+      Int16(truncatingIfNeeded: Int(bytes[$0]) | Int(bytes[$0 + 1]) << 8)
+    }
   }
 
   private func endVoice(isCut: Bool) {
     timing.begin()
-    guard drive == .voice else { return }
+    guard source == .voice else { return }
     if isCut { return end(.interrupted) }
     isVoiceEnding = true
     let plan = step
     double.later(turn.thinks + 50) { [self] in
-      guard plan == step, drive == .voice else { return }
+      guard plan == step, source == .voice else { return }
       if !isSpeaking { begun() }
-      // The drive is over when the rest of it was spoken.
-      let rest = picture.map { $0.voice.waiting * 1_000 / FigureVoice.rate } ?? 0
+      // It is over when the rest of it was spoken.
+      let rest = picture.map { $0.voice.waiting * 1_000 / AvatarVoice.rate } ?? 0
       double.later(rest) { [self] in
-        if plan == step, drive == .voice { end(.client) }
+        if plan == step, source == .voice { end(.client) }
       }
     }
   }
@@ -356,7 +368,8 @@ final class IVHFigure: @unchecked Sendable {
 
   private func answer(_ text: String, _ request: String) {
     var next = double.nextTurn()
-    if !double.scenario.isNumbered && double.scenario.turns.count == 1 && next.says == IVHScenario.Turn().says {
+    if !double.scenario.isNumbered && double.scenario.turns.count == 1 && next.says == IVHScenario.Turn().says
+    {
       next.says = text
     }
     if !isSession { push(["Type": 1, "Text": .string(text)]) }
@@ -365,7 +378,7 @@ final class IVHFigure: @unchecked Sendable {
 
   private func speak(_ next: IVHScenario.Turn, id request: String) {
     turn = next
-    drive = .text
+    source = .text
     step += 1
     reply = double.nextReply()
     round = nextRound(request)
@@ -373,7 +386,7 @@ final class IVHFigure: @unchecked Sendable {
     if isSession { state("WaitingTextStart") }
     if misbehave(at: .thinking) { return }
     let format: SpeechFormat? = picture == nil ? nil : .pcm
-    double.prepare(turn, number: reply, format: format, rate: FigureVoice.rate) { [self] result in
+    double.prepare(turn, number: reply, format: format, rate: AvatarVoice.rate) { [self] result in
       guard plan == step else { return }
       switch result {
       case .success(let sound): say(sound)
@@ -400,7 +413,7 @@ final class IVHFigure: @unchecked Sendable {
     }
   }
 
-  /// Puts a state of the figure into its picture, with what is spoken from there on.
+  /// Puts a state of the avatar into its picture, with what is spoken from there on.
   private func show(_ status: String) {
     let message: JSONValue = ["sei_data": "", "status_data": ["STATUS": .string(status)]]
     picture?.voice.mark(message.text)
@@ -410,13 +423,14 @@ final class IVHFigure: @unchecked Sendable {
     isSpeaking = true
     if let voice = picture?.voice {
       if double.scenario.flashes { voice.flash() }
-      show(drive == .voice ? "AudioStart" : "TextStart")
-      double.noteSent(held.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }, of: reply)
+      show(source == .voice ? "AudioStart" : "TextStart")
+      double.noteSent(
+        held.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }, of: reply)
       voice.speak(held)
       held = []
     }
-    if drive == .text { saySpeech() }
-    if isSession { state(drive == .voice ? "AudioStart" : "TextStart") } else { state("speak_start") }
+    if source == .text { saySpeech() }
+    if isSession { state(source == .voice ? "AudioStart" : "TextStart") } else { state("speak_start") }
     double.note("< start")
   }
 
@@ -426,7 +440,8 @@ final class IVHFigure: @unchecked Sendable {
       JSONValue.Member("TextPro", .string(turn.marks.isEmpty ? turn.says : turn.marks)),
       JSONValue.Member("TextDisplay", .string(turn.display.isEmpty ? turn.says : turn.display)),
       JSONValue.Member("Uninterrupt", .bool(turn.isUninterruptible)),
-      JSONValue.Member("Muted", .bool(turn.isMuted)), JSONValue.Member("ChatStatus", turn.isScriptOver ? 4 : 1),
+      JSONValue.Member("Muted", .bool(turn.isMuted)),
+      JSONValue.Member("ChatStatus", turn.isScriptOver ? 4 : 1),
     ]
     if let kind = turn.interaction?["type"]?.string {
       let content = turn.interaction?["content"] ?? .null
@@ -443,8 +458,8 @@ final class IVHFigure: @unchecked Sendable {
   }
 
   private func end(_ kind: End) {
-    let wasVoice = drive == .voice
-    drive = .none
+    let wasVoice = source == .voice
+    source = .none
     step += 1
     guard isSpeaking || isSession else { return }
     let wasSpeaking = isSpeaking
@@ -468,16 +483,20 @@ final class IVHFigure: @unchecked Sendable {
   // MARK: Sending
 
   private var roundMember: [JSONValue.Member] {
-    [isSession ? JSONValue.Member("ReqId", .string(round)) : JSONValue.Member("SpeechId", .integer(Int(round) ?? 0))]
+    [
+      isSession
+        ? JSONValue.Member("ReqId", .string(round)) : JSONValue.Member("SpeechId", .integer(Int(round) ?? 0))
+    ]
   }
 
   private func state(_ word: String) {
-    push(.object([JSONValue.Member("Type", 3), JSONValue.Member("SpeakStatus", .string(word))] + roundMember))
+    push(
+      .object([JSONValue.Member("Type", 3), JSONValue.Member("SpeakStatus", .string(word))] + roundMember))
   }
 
   private func push(_ payload: JSONValue) {
     let members = [JSONValue.Member("SessionId", .string(id))] + (payload.members ?? [])
-    let times = turn.fault?.kind == .repeated && drive != .none ? 2 : 1
+    let times = turn.fault?.kind == .repeated && source != .none ? 2 : 1
     for _ in 0..<times {
       send(["Header": ["Code": 0, "Message": ""], "Payload": .object(members)])
     }
@@ -509,13 +528,18 @@ final class IVHFigure: @unchecked Sendable {
       double.expireKeys()
       channel?.cancel()
     case .error:
-      push(["Type": isSession ? 9 : 5, "ErrorCode": .integer(fault.code ?? -111_005), "ErrorMsg": "as the scenario requires"])
-      if drive != .none { end(.interrupted) }
+      push([
+        "Type": isSession ? 9 : 5, "ErrorCode": .integer(fault.code ?? -111_005),
+        "ErrorMsg": "as the scenario requires",
+      ])
+      if source != .none { end(.interrupted) }
     case .fail:
       send(["Header": ["Code": .integer(fault.code ?? -111_002), "Message": "as the scenario requires"]])
       channel?.close(code: 1011)
     case .oversized:
-      _ = channel?.send(text: #"{"Header":{},"Payload":{"Type":2,"Text":""# + String(repeating: "a", count: 2 << 20) + #""}}"#)
+      _ = channel?.send(
+        text: #"{"Header":{},"Payload":{"Type":2,"Text":""# + String(repeating: "a", count: 2 << 20) + #""}}"#
+      )
     case .malformed:
       _ = channel?.send(text: #"{"Header":{},"Payload":{"Type":2,"Text":""# + ServiceFault.userText)
       return false

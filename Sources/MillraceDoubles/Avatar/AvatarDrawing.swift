@@ -1,5 +1,5 @@
-/// Draws a figure: a head whose mouth opens with its sound. Planar 4:2:0, full range.
-struct FigureDrawing {
+/// Draws an avatar: a head whose mouth opens with its sound. Planar 4:2:0, full range.
+struct AvatarDrawing {
   /// A colour as luma and two colour differences.
   private struct Colour {
     var y: UInt8
@@ -24,7 +24,7 @@ struct FigureDrawing {
 
   let width: Int
   let height: Int
-  /// The figure with its mouth closed.
+  /// The avatar with its mouth closed.
   private let still: [UInt8]
 
   /// - Parameters:
@@ -75,7 +75,9 @@ struct FigureDrawing {
     _ ellipse: Ellipse, _ colour: Colour, width: Int, height: Int, _ set: (Int, UInt8) -> Void
   ) {
     // Two by two pixels share their colour.
-    let (centreX, centreY) = ((width / 2 + ellipse.x * width / 1_000), (height / 2 + ellipse.y * width / 1_000))
+    let (centreX, centreY) = (
+      (width / 2 + ellipse.x * width / 1_000), (height / 2 + ellipse.y * width / 1_000)
+    )
     let (across, down) = (max(1, ellipse.width * width / 1_000), max(1, ellipse.height * width / 1_000))
     let chroma = width * height / 4
     for row in stride(from: max(0, centreY - down) / 2 * 2, to: min(height, centreY + down), by: 2) {

@@ -8,15 +8,6 @@ import MillraceJSON
 import Testing
 
 extension AvatarTests {
-  private func scenario(_ change: (inout IVHScenario) -> Void = { _ in }) -> IVHScenario {
-    var scenario = IVHScenario()
-    scenario.speed = 100
-    scenario.turns[0].says = "It is nine."
-    scenario.turns[0].thinks = 10
-    change(&scenario)
-    return scenario
-  }
-
   @Test(
     "the vendor's requests are answered with their payload, and what is not possible with the reason",
     arguments: IVHGeneration.allCases)
@@ -29,10 +20,20 @@ extension AvatarTests {
     let commands: [(String, String, Bool, String)] = [
       ("stat", #""command":"extra","name":"statSession""#, true, #""SessionStatus":1"#),
       ("list", #""command":"extra","name":"listSession""#, true, #""UserId":"tester""#),
-      ("config", #""command":"extra","name":"queryConfig""#, isStream, isStream ? #""DriverTypes":[1,2,3]"# : "not part of"),
+      (
+        "config", #""command":"extra","name":"queryConfig""#, isStream,
+        isStream ? #""DriverTypes":[1,2,3]"# : "not part of"
+      ),
       ("update", #""command":"update","values":{\#(space)}"#, true, ""),
-      ("picture", #""command":"update","values":{\#(space),"BackgroundUrl":"https://h/missing.png"}"#, false, "110008"),
-      ("range", #""command":"update","values":{"ImagePosition":0.6,"ImagePositionVertical":0,"ImageZoom":1}"#, false, "ImagePosition"),
+      (
+        "picture", #""command":"update","values":{\#(space),"BackgroundUrl":"https://h/missing.png"}"#, false,
+        "110008"
+      ),
+      (
+        "range",
+        #""command":"update","values":{"ImagePosition":0.6,"ImagePositionVertical":0,"ImageZoom":1}"#, false,
+        "ImagePosition"
+      ),
       ("new", #""command":"extra","name":"newSession""#, false, "afterEnd"),
       ("other", #""command":"extra","name":"danceSession""#, false, "is not known"),
       ("room", #""command":"setRole","role":"viewer""#, false, "no room"),
@@ -66,7 +67,8 @@ extension AvatarTests {
   @Test("a sentence closes its gates, and they open with its end", arguments: IVHGeneration.allCases)
   func gates(generation: IVHGeneration) async throws {
     let avatar = try await Avatar(
-      generation, scenario { scenario in
+      generation,
+      scenario { scenario in
         scenario.turns[0].isMuted = true
         scenario.turns[0].isUninterruptible = true
       })
@@ -93,7 +95,8 @@ extension AvatarTests {
     failure.operation = operation
     failure.code = code
     let avatar = try await Avatar(
-      .session, scenario { scenario in
+      .session,
+      scenario { scenario in
         scenario.preparing = 200
         scenario.failing = [failure]
       }, ["giveUp": 600_000])

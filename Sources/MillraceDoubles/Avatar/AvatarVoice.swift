@@ -1,9 +1,9 @@
 internal import MillraceCore
 
-/// What a double's figure speaks: the double adds to it, and `double.figure` shows and sounds it.
+/// What a double's avatar speaks: the double adds to it, and `double.avatar` renders it.
 ///
 /// Sound is 16 kHz mono. Whatever is added follows what was added before. Any thread.
-public final class FigureVoice: Sendable {
+public final class AvatarVoice: Sendable {
   /// The sample rate in Hz.
   public static let rate = 16_000
 
@@ -22,10 +22,10 @@ public final class FigureVoice: Sendable {
     var isFlash = false
   }
 
-  private static let all = Locked<[Int: FigureVoice]>([:])
+  private static let all = Locked<[Int: AvatarVoice]>([:])
   private static let latest = Locked(0)
 
-  /// What the parameter `voice` of `double.figure` names.
+  /// What the parameter `voice` of `double.avatar` names.
   public let number: Int
   private let pieces = Locked<[Piece]>([])
 
@@ -38,7 +38,7 @@ public final class FigureVoice: Sendable {
     Self.all.withLock { $0[number] = self }
   }
 
-  static func find(_ number: Int) -> FigureVoice? { all.withLock { $0[number] } }
+  static func find(_ number: Int) -> AvatarVoice? { all.withLock { $0[number] } }
 
   /// Forgets the voice: no node finds it any more.
   public func close() { Self.all.withLock { $0[number] = nil } }

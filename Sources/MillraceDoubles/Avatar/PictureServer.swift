@@ -9,7 +9,7 @@ internal import MillraceCore
 public final class PictureServer: Sendable {
   private static let nginx = "/usr/sbin/nginx"
   private static let module = "/usr/lib/nginx/modules/ngx_rtmp_module.so"
-  /// Milliseconds until it must answer.
+  /// Timeout of its start, in milliseconds.
   private static let patience = 30_000
 
   private enum State {
@@ -35,7 +35,9 @@ public final class PictureServer: Sendable {
       let status = DetachedThread.start("double pictures") {
         continuation.resume(returning: Result { () throws(DoubleProblem) in try PictureServer() })
       }
-      if status != 0 { continuation.resume(returning: .failure(DoubleProblem.other("cannot start a thread"))) }
+      if status != 0 {
+        continuation.resume(returning: .failure(DoubleProblem.other("cannot start a thread")))
+      }
     }
     return try result.get()
   }
@@ -48,7 +50,9 @@ public final class PictureServer: Sendable {
           + "\"stream\" in the scenario")
     }
     var template = Array("/tmp/millrace-pictures-XXXXXX".utf8CString)
-    guard unsafe mkdtemp(&template) != nil else { throw .other("cannot create a folder in /tmp; free some space there") }
+    guard unsafe mkdtemp(&template) != nil else {
+      throw .other("cannot create a folder in /tmp; free some space there")
+    }
     folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     port = Self.freePort()
     let configuration = Self.configuration(folder, port)
@@ -56,7 +60,9 @@ public final class PictureServer: Sendable {
     let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     let count = unsafe Glibc.write(file, configuration, configuration.count)
     close(file)
-    guard count == configuration.count else { throw .other("cannot write \"\(path)\"; free some space there") }
+    guard count == configuration.count else {
+      throw .other("cannot write \"\(path)\"; free some space there")
+    }
     let (state, folder) = (state, folder)
     // The system ends the server when the thread that has started it ends.
     guard DetachedThread.start("double pictures", { Self.run(folder, state) }) == 0 else {
@@ -68,18 +74,19 @@ public final class PictureServer: Sendable {
     }
     guard Self.answers(port) else {
       stop()
-      throw .other("the RTMP server for the double's pictures does not start: \(Self.lastWords(folder))")
+      throw .other("the RTMP server for the double's pictures does not start: \(Self.lastLogLine(folder))")
     }
   }
 
   /// The last line of the server's log.
-  private static func lastWords(_ folder: String) -> String {
+  private static func lastLogLine(_ folder: String) -> String {
     let file = unsafe open("\(folder)/error.log", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return "it wrote no log" }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: 16_384)
     let count = unsafe max(0, read(file, &bytes, bytes.count))
-    return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").last.map(String.init) ?? "its log is empty"
+    return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").last.map(String.init)
+      ?? "its log is empty"
   }
 
   deinit {
@@ -100,14 +107,17 @@ public final class PictureServer: Sendable {
 
   private static func run(_ folder: String, _ state: Locked<State>) {
     let arguments = [
-      "setpriv", "--pdeathsig", "TERM", nginx, "-p", folder, "-e", "\(folder)/error.log", "-c", "\(folder)/nginx.conf",
+      "setpriv", "--pdeathsig", "TERM", nginx, "-p", folder, "-e", "\(folder)/error.log", "-c",
+      "\(folder)/nginx.conf",
     ]
     let words = unsafe arguments.map { unsafe strdup($0) } + [nil]
     // Keys in the environment of this program are not passed on.
     let variables = unsafe InheritedEnvironment.with([]).map { unsafe strdup($0) } + [nil]
     var files = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&files)
-    for number in [1, 2] as [Int32] { unsafe posix_spawn_file_actions_addopen(&files, number, "/dev/null", O_WRONLY, 0) }
+    for number in [1, 2] as [Int32] {
+      unsafe posix_spawn_file_actions_addopen(&files, number, "/dev/null", O_WRONLY, 0)
+    }
     _ = unsafe millrace_spawn_close_from(&files, 3)
     // This thread blocks all signals, and the server has to take the one that ends it.
     var (attributes, none, all) = (posix_spawnattr_t(), sigset_t(), sigset_t())
@@ -125,7 +135,8 @@ public final class PictureServer: Sendable {
     }
     var process = pid_t()
     let isStarted = state.withLock { state in
-      guard case .starting = state, unsafe posix_spawnp(&process, "setpriv", &files, &attributes, words, variables) == 0
+      guard case .starting = state,
+        unsafe posix_spawnp(&process, "setpriv", &files, &attributes, words, variables) == 0
       else {
         state = .over
         return false
@@ -182,7 +193,9 @@ public final class PictureServer: Sendable {
     }
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     _ = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(descriptor, $0, &length) }
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe getsockname(descriptor, $0, &length)
+      }
     }
     return Int(UInt16(bigEndian: address.sin_port))
   }

@@ -31,6 +31,8 @@ final class DoubleSession: @unchecked Sendable {
   /// Nil: nothing is published.
   private var picture: AvatarPublisher?
   private var isStalled = false
+  /// Messages of the client so far.
+  private var messages = 0
 
   // What is spoken.
   /// Number of what is spoken now; scheduled steps of older ones are skipped.
@@ -48,6 +50,8 @@ final class DoubleSession: @unchecked Sendable {
   private var ear = DoubleEar(.pcm, rate: 16_000)
   private var sequence = 0
   private var isVoiceEnding = false
+  /// Packets of the utterance that is recognised.
+  private var recognised = 0
   /// What waits until the avatar begins to speak it.
   private var held: [Int16] = []
 
@@ -166,6 +170,7 @@ final class DoubleSession: @unchecked Sendable {
   func open(_ socket: WebSocket) {
     channel = socket
     isStalled = false
+    watchSilence()
   }
 
   func handle(_ event: WebSocketEvent, of socket: WebSocket) {
@@ -181,7 +186,21 @@ final class DoubleSession: @unchecked Sendable {
     }
   }
 
+  /// Closes the channel when nothing comes for too long.
+  private func watchSilence() {
+    let limit = double.scenario.idle
+    guard limit > 0 else { return }
+    messages += 1
+    let count = messages
+    double.later(limit) { [self] in
+      guard count == messages, let channel else { return }
+      double.violate("idle", "no message for \(limit) ms")
+      channel.close(code: 1001)
+    }
+  }
+
   private func take(_ bytes: [UInt8]) {
+    watchSilence()
     let json: JSONValue
     do throws(JSONProblem) { json = try JSONValue(parsing: bytes) } catch {
       double.violate("noJSON", "\(error)")
@@ -222,6 +241,9 @@ final class DoubleSession: @unchecked Sendable {
     return nil
   }
 
+  /// Milliseconds by which texts may be closer than a second.
+  private static let textTolerance: Int64 = 800
+
   private func takeText(_ data: JSONValue, _ request: String) -> Refusal? {
     let text = data["Text"]?.string ?? ""
     let isForced = data["Interrupt"]?.bool ?? false
@@ -230,10 +252,12 @@ final class DoubleSession: @unchecked Sendable {
     guard !text.isEmpty else { return interrupt(isForced: isForced) }
     if isSession {
       let now = clock.now
-      if let textAt, now - textAt < .milliseconds(1_000) {
+      let due = textAt.map { $0 + .milliseconds(1_000) } ?? 0
+      // A text may reach a busy machine late, and the next one in time.
+      if now + .milliseconds(Self.textTolerance) < due {
         double.violate("textsTooClose", "less than 1 s between texts")
       }
-      textAt = now
+      textAt = max(now, due)
     }
     guard source != .voice else {
       double.violate("textDuringVoice", "a text while a voice drives the avatar")
@@ -268,7 +292,14 @@ final class DoubleSession: @unchecked Sendable {
     guard isSession || isForced || !turn.isUninterruptible || !isSpeaking else {
       return nil
     }
-    if !isSession && isForced { push(["Type": 1, "Text": "", "InterruptResult": 1]) }
+    if !isSession && isForced {
+      let isRefused = isSpeaking && turn.refusesForce
+      push([
+        "Type": 1, "Text": "", "InterruptResult": isRefused ? 2 : 1,
+        "InterruptMessage": isRefused ? "as the scenario requires" : "",
+      ])
+      if isRefused { return nil }
+    }
     guard source == .text else { return nil }
     double.observer.interrupted?()
     end(.interrupted)
@@ -299,11 +330,27 @@ final class DoubleSession: @unchecked Sendable {
       }
       if let delay = timing.delay { double.note(delay: delay) }
     }
-    guard driver != 1 else { return nil }
+    guard driver != 1 else {
+      recognise(isLast: isLast)
+      return nil
+    }
     if source == .none && !audio.isEmpty { beginVoice(request) }
     hold(audio)
     if isLast { endVoice(isCut: data["Interrupt"]?.bool == true) }
     return nil
+  }
+
+  /// What is heard while texts drive the avatar comes back as text: half of it after half a second, and all of it at the end.
+  private func recognise(isLast: Bool) {
+    guard !isSession else { return }
+    let hears = double.scenario.turns[0].hears
+    recognised += 1
+    if isLast {
+      recognised = 0
+      push(["Type": 1, "Text": .string(hears)])
+    } else if recognised == 5 {
+      push(["Type": 1, "Text": .string(String(hears.prefix(hears.count / 2)))])
+    }
   }
 
   private func beginVoice(_ request: String) {
@@ -434,7 +481,27 @@ final class DoubleSession: @unchecked Sendable {
     double.note("< start")
   }
 
+  /// Several parts in the place of the whole.
+  private func sayParts() {
+    let words = turn.says.split(separator: " ")
+    for (index, word) in words.enumerated() {
+      let isLast = index == words.count - 1
+      push(
+        .object(
+          [
+            JSONValue.Member("Type", 4),
+            JSONValue.Member("Text", .string(isLast ? String(word) : word + " ")),
+            JSONValue.Member("Final", .bool(isLast)),
+          ] + roundMember))
+    }
+  }
+
   private func saySpeech() {
+    if isSession && !turn.reasons.isEmpty {
+      push(
+        .object([JSONValue.Member("Type", 5), JSONValue.Member("Text", .string(turn.reasons))] + roundMember))
+    }
+    if isSession && turn.comesInParts { return sayParts() }
     var members: [JSONValue.Member] = [
       JSONValue.Member("Type", 2), JSONValue.Member("Text", .string(turn.says)),
       JSONValue.Member("TextPro", .string(turn.marks.isEmpty ? turn.says : turn.marks)),
@@ -450,6 +517,17 @@ final class DoubleSession: @unchecked Sendable {
     }
     push(.object(members + roundMember))
     noteGates(isOn: true)
+    noteMedia()
+  }
+
+  private func noteMedia() {
+    let kinds: [String: DialogMedia.Kind] = ["Image": .image, "Video": .video]
+    guard let kind = turn.interaction?["type"]?.string.flatMap({ kinds[$0] }),
+      let url = turn.interaction?["content"]?["url"]?.string
+    else { return }
+    var media = DialogMedia(kind, url: url)
+    media.round = round
+    double.noteReported(.media(media))
   }
 
   private func noteGates(isOn: Bool) {

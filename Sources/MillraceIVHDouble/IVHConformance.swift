@@ -11,7 +11,7 @@ public final class IVHConformance: ServiceDouble {
     let (anywhere, listening) = (turn.union([.connecting, .listening]), turn.union([.listening]))
     traits.faults = [
       .hold: anywhere, .stall: listening, .drop: listening, .malformed: listening, .unknown: listening,
-      .oversized: turn, .error: turn, .fail: turn, .repeated: turn, .kick: listening, .expire: listening,
+      .oversized: turn, .error: turn, .fail: turn, .repeated: turn, .expire: listening,
     ]
     traits.audio = nil
     traits.replies = nil
@@ -24,6 +24,11 @@ public final class IVHConformance: ServiceDouble {
     return traits
   }()
 
+  /// The faults of scenarios. A session that is closed without a reason is followed by another, which the suite does not expect of a kick.
+  static var faults: [ServiceFault.Kind: Set<ServiceFault.Place>] {
+    traits.faults.merging([.kick: [.listening, .thinking, .responding, .midway, .answered]]) { $1 }
+  }
+
   private let double: IVHDouble
   private let script: ServiceScript
   private let mute: SilentPort?
@@ -31,6 +36,11 @@ public final class IVHConformance: ServiceDouble {
   public static func start(_ script: ServiceScript) async throws -> IVHConformance {
     var scenario = IVHScenario(script)
     if scenario.keys.isEmpty { scenario.keys = [traits.key] }
+    if script.sendsMedia {
+      scenario.turns[0].own.interaction = [
+        "type": "Image", "content": ["url": "https://pictures.example/a.png"],
+      ]
+    }
     let mute = script.isSilent ? try SilentPort() : nil
     return IVHConformance(try await IVHDouble.listen(scenario), script, mute)
   }
@@ -51,7 +61,7 @@ public final class IVHConformance: ServiceDouble {
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
       // Short where the case is about it, and otherwise longer than the busiest machine takes.
       JSONValue.Member("open", script.isSilent ? 300 : 60_000),
-    ]
+    ] + (script.fault?.kind == .stall ? [JSONValue.Member("silence", 4_000)] : [])
   }
 
   public var seen: ServiceReport { ServiceReport(double.seen) }

@@ -147,6 +147,7 @@ final class IVHRequestHandler: @unchecked Sendable {
 
   /// The refusal of a query that is not signed as it should be.
   private func checkQuery(_ request: HTTPServer.Request, isChannel: Bool) -> IVHResponse? {
+    if server.haveKeysExpired { return .refusal(100_005, "the accesstoken has expired") }
     switch IVHSignature.check({ request[query: $0] }, isChannel: isChannel, tokens: tokens, at: time) {
     case .valid: return nil
     case .missing(let name):
@@ -279,6 +280,9 @@ final class IVHRequestHandler: @unchecked Sendable {
     guard let avatar = avatars[request[query: "requestid"] ?? ""], avatar.isSession == isSession else {
       server.violate("noSession", "a channel of no session: requestid is the SessionId")
       return .refuse(status: 404, "no such session")
+    }
+    if let index = failing.firstIndex(where: { $0.operation == "commandchannel" }) {
+      return .refuse(status: failing.remove(at: index).status, "as the scenario requires")
     }
     if let refusal = avatar.refusalOfChannel { return .refuse(status: refusal.status, refusal.text) }
     return .webSocket { socket in

@@ -10,7 +10,7 @@ public enum IVHProgram: ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [IVHConformance.self] }
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    var scenario: IVHScenario = try options.load(faults: IVHConformance.traits.faults)
+    var scenario: IVHScenario = try options.load(faults: IVHConformance.faults)
     if case .conversation = options.scenario { scenario.hasPicture = true }
     return try await IVHDouble.listen(scenario, options)
   }

@@ -10,7 +10,7 @@ public typealias IVHScenario = DoubleScenario<IVHMembers, IVHTurnMembers>
 public struct IVHMembers: ScenarioMembers {
   public static let names = [
     "preparing", "quota", "opening", "stream", "picture", "width", "height", "pictureEnds", "flash", "clock",
-    "failing",
+    "failing", "idle",
   ]
 
   /// Milliseconds in which a session is prepared.
@@ -29,6 +29,8 @@ public struct IVHMembers: ScenarioMembers {
   public var pictureEnds = 0
   /// Replies begin with a flash and a click, to measure how far picture and sound are apart.
   public var flashes = false
+  /// Milliseconds without a message after which a channel is closed; 0: never.
+  public var idle = 0
   /// Seconds by which the double's clock is ahead.
   public var clock = 0
   /// Requests that fail, each once, in this order.
@@ -65,6 +67,7 @@ public struct IVHMembers: ScenarioMembers {
     case "height": height = try even(member, reader)
     case "pictureEnds": pictureEnds = try reader.integer(member, 0...86_400_000)
     case "flash": flashes = try reader.bool(member)
+    case "idle": idle = try reader.integer(member, 0...86_400_000)
     case "clock": clock = try reader.integer(member, -86_400...86_400)
     case "failing":
       failing = []
@@ -102,7 +105,10 @@ extension IVHMembers.Failure {
 
 /// What a turn of IVH has besides the members of every turn.
 public struct IVHTurnMembers: ScenarioMembers {
-  public static let names = ["muted", "uninterruptible", "interaction", "scriptOver", "display", "marks"]
+  public static let names = [
+    "muted", "uninterruptible", "interaction", "scriptOver", "display", "marks", "parts",
+    "reasons", "refusesForce",
+  ]
 
   /// The sentence closes the microphone; the sentence is not to be interrupted.
   public var isMuted = false, isUninterruptible = false
@@ -112,6 +118,12 @@ public struct IVHTurnMembers: ScenarioMembers {
   public var isScriptOver = false
   /// `TextDisplay` and `TextPro`; empty: as the text.
   public var display = "", marks = ""
+  /// The text comes word by word (Type 4); session generation.
+  public var comesInParts = false
+  /// What the model considered before (Type 5); session generation; empty: nothing.
+  public var reasons = ""
+  /// A forced interruption of the sentence fails (`InterruptResult` 2); stream generation.
+  public var refusesForce = false
 
   /// Every member at its default.
   public init() {}
@@ -124,6 +136,9 @@ public struct IVHTurnMembers: ScenarioMembers {
     case "scriptOver": isScriptOver = try reader.bool(member)
     case "display": display = try reader.text(member)
     case "marks": marks = try reader.text(member)
+    case "parts": comesInParts = try reader.bool(member)
+    case "reasons": reasons = try reader.text(member)
+    case "refusesForce": refusesForce = try reader.bool(member)
     default: return false
     }
     return true

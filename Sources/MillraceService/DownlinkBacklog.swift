@@ -6,10 +6,15 @@ struct DownlinkBacklog: Sendable {
   /// The most audio of a reply that is held here; a reply arrives faster than real time.
   private static let maxAudioBytes = 16 << 20
   private static let maxEvents = 1_000
+  /// The longest text of a reply that is put together from its parts, in bytes; what exceeds it is only in the events.
+  private static let maxTextBytes = 1 << 20
 
   private let eventBytes: Int
   private var events = ByteBacklog()
   private var audio = ByteBacklog()
+  /// The parts so far of a reply that comes in parts, and its round.
+  private var text = ""
+  private var round: String?
 
   init(eventBytes: Int) { self.eventBytes = eventBytes }
 
@@ -20,11 +25,21 @@ struct DownlinkBacklog: Sendable {
 
   mutating func append(_ event: DialogEvent) {
     events.append(ServiceExchange.In.event, EventRecord.bytes(event, limit: eventBytes))
-    if case .reply(let reply) = event, reply.isFinal, !reply.text.isEmpty {
-      for piece in Self.pieces(reply.text, maxBytes: eventBytes) {
-        events.append(ServiceExchange.In.text, piece)
-      }
+    switch event {
+    case .reply(let reply): append(reply)
+    case .interrupted, .state(.thinking), .state(.closed): text = ""
+    default: break
     }
+  }
+
+  /// The whole text of a reply, when it is there.
+  private mutating func append(_ reply: DialogReply) {
+    if reply.mode == .replace || reply.round != round { text = "" }
+    round = reply.round
+    if text.utf8.count + reply.text.utf8.count <= Self.maxTextBytes { text += reply.text }
+    guard reply.isFinal else { return }
+    for piece in Self.pieces(text, maxBytes: eventBytes) { events.append(ServiceExchange.In.text, piece) }
+    text = ""
   }
 
   /// The address of the stream with replies, between the events before and after it.

@@ -80,6 +80,8 @@ public final class ManualServiceClock: ServiceClock {
   /// The shared loop: a session on this clock has no sockets.
   public var loop: NetLoop { .shared }
   public var now: Nanoseconds { state.withLock { $0.now } }
+  /// When the next call is due; nil: none is.
+  public var nextDue: Nanoseconds? { state.withLock { $0.calls.map(\.time).min() } }
 
   public func run(_ body: @escaping @Sendable () -> Void) { _ = run(after: 0, body) }
 

@@ -45,7 +45,10 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private var timer: (time: Nanoseconds, timer: ServiceTimer)?
   private var seenCancellations = 0
   private var seenDelivered = 0
+  /// When silence is due in place of a microphone that has ended; nil: it has not ended.
   private var silenceAt: Nanoseconds?
+  /// Ends a stream of audio of which frames still wait, because of their pace.
+  private var heldEnd: Endpoint.Session.Request?
   private var isDraining = false
   /// The command being handled, if it is to be answered.
   private var command: String?
@@ -123,9 +126,23 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   }
 
   private func send(_ request: Endpoint.Session.Request) {
-    let boundary = endpoint.boundary(of: request)
-    if boundary == .begin { voice.beginStream() }
-    if boundary == .end { reportUnsent(voice.endStream(isMuted: session.isMuted, to: wire)) }
+    switch endpoint.boundary(of: request) {
+    case .begin:
+      heldEnd = nil
+      voice.beginStream()
+    case .cut:
+      heldEnd = nil
+      voice.cutStream()
+    case .end where wire != nil && voice.holdsEnd():
+      heldEnd = request
+      return
+    case .end: reportUnsent(voice.endStream(isMuted: session.isMuted, to: wire))
+    case nil: break
+    }
+    write(request)
+  }
+
+  private func write(_ request: Endpoint.Session.Request) {
     guard let wire else { return }
     if !endpoint.send(request, from: session, over: wire) { stalled() }
   }
@@ -140,7 +157,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private func refusal(_ text: String) -> DialogError { error(.request, text, scope: .command) }
 
   private func setTimer() {
-    let next = [session.deadline, silenceAt, voiceDue].compactMap { $0 }.min()
+    let next = [session.deadline, sendsSilence ? silenceAt : nil, voiceDue].compactMap { $0 }.min()
     guard let next else { return }
     if let timer, timer.time <= next { return }
     timer?.timer.cancel()
@@ -197,6 +214,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private func connect() {
     attempt += 1
     let number = attempt
+    heldEnd = nil
     voice.beginStream()
     isPaused = false
     wire = endpoint.open(on: clock.loop) { [self] event in
@@ -384,6 +402,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   /// When the next frame with a pace is due; nil without a pace, or when no frame waits.
   private var voiceDue: Nanoseconds? {
+    if heldEnd != nil { return voice.due(at: clock.now, over: wire) }
     if settings.voice.isReply {
       guard !isHeld, exchange.voice.peek() != nil else { return nil }
     } else {
@@ -429,6 +448,11 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   }
 
   private func flushVoice() {
+    if let request = heldEnd {
+      guard voice.flushEnd(at: clock.now, isMuted: session.isMuted, to: wire) else { return }
+      heldEnd = nil
+      write(request)
+    }
     let hadBegun = voice.hasBegun
     reportUnsent(voice.flush(at: clock.now, as: session.uplink, to: wire))
     if voice.hasBegun && !hadBegun { handle(.voiceBegan) }
@@ -440,13 +464,15 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     post(.extra(name: "unsent", payload: ["ms": .integer(Int(time / 1_000_000))]))
   }
 
+  private var sendsSilence: Bool { !settings.voice.isOpus && settings.voice.sendsSilenceAfterEnd }
+
   /// Sends silence in real time, in place of a microphone that has ended.
   private func sendSilence() {
     guard let due = silenceAt, !session.isClosed else {
       silenceAt = nil
       return
     }
-    guard !settings.voice.isOpus && settings.voice.sendsSilenceAfterEnd else { return }
+    guard sendsSilence else { return }
     let now = clock.now
     if now >= due {
       if session.uplink == .send || session.uplink == .silence { voice.sendSilence(to: wire) }

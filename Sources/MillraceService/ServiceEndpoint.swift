@@ -45,8 +45,10 @@ public protocol ServiceEndpoint: Sendable {
 public enum VoiceBoundary: Sendable, Hashable {
   /// What follows is a new stream.
   case begin
-  /// The stream ends: what was kept of it is sent before the message.
+  /// The stream ends: what was kept of it is sent before the message, at its pace.
   case end
+  /// The stream is cut off: what was kept of it is discarded.
+  case cut
 }
 
 /// How an image is sent.

@@ -51,6 +51,8 @@ final class VoiceSender {
   private var packing: (any VoicePacking)?
   private var preRoll: PreRoll
   private var pace: Pacer?
+  /// Frames that are kept and belong to a stream that ends, because their pace does not allow them to be sent yet.
+  private var ending = 0
   /// A frame was sent since the stream began.
   private(set) var hasBegun = false
   /// The backlog limit of the wire: one second of audio.
@@ -61,10 +63,12 @@ final class VoiceSender {
     self.packing = packing
     pace = format.pace
     latestSecond = RecentSizes(count: max(1, Int(1_000_000_000 / max(1, format.frame))))
+    // With a pace, a frame that is early by microseconds has to wait, and the next one may come meanwhile.
+    let longest = max(format.preRoll, format.pace == nil ? 0 : 2 * format.frame)
     // Sized for 16-bit mono, or for packets of 10 ms.
     preRoll = PreRoll(
-      bytes: Int(format.preRoll / 1_000_000) * format.rate / 500 + 1,
-      packets: Int(format.preRoll / 10_000_000) + 1, longest: format.preRoll)
+      bytes: Int(longest / 1_000_000) * format.rate / 500 + 1,
+      packets: Int(longest / 10_000_000) + 1, longest: longest)
   }
 
   /// When the next frame may be sent: `now` or later. While the network is slower, it is asked again a frame later.
@@ -74,9 +78,36 @@ final class VoiceSender {
 
   /// Begins a stream, also over a new connection.
   func beginStream() {
+    ending = 0
     hasBegun = false
     packing?.begin()
     pace?.begin()
+  }
+
+  /// The stream is cut off: what was kept of it is discarded.
+  func cutStream() {
+    preRoll.clear()
+    _ = packing?.end()
+    beginStream()
+  }
+
+  /// The user has spoken, and frames are kept that their pace does not allow yet: `flushEnd` sends them. False where none are.
+  func holdsEnd() -> Bool {
+    guard pace != nil, !format.isReply, hasKept else { return false }
+    ending = preRoll.count
+    return true
+  }
+
+  /// Sends what is due of the frames that `holdsEnd` found. True when all were sent, and the stream may end.
+  func flushEnd(at now: Nanoseconds, isMuted: Bool, to wire: (any ServiceWire)?) -> Bool {
+    while ending > 0, mayBeSent(at: now, over: wire), let frame = popKept() {
+      ending -= 1
+      pace?.noteSent(at: now)
+      upload(isMuted ? silence(like: frame) : frame, to: wire)
+    }
+    guard ending == 0 else { return false }
+    beginStream()
+    return true
   }
 
   /// The user has spoken. Everything kept is sent, however congested the network is: a sentence without its end is worse than a late one.
@@ -99,10 +130,13 @@ final class VoiceSender {
   ) -> Nanoseconds {
     switch uplink {
     case .drop: return 0
-    case .keep:
+    case _ where uplink == .keep || ending > 0:
+      let before = preRoll.count
       preRoll.push(frame.span, duration: time)
+      // The oldest were discarded.
+      ending = max(0, ending - (before + 1 - preRoll.count))
       return 0
-    case .send, .silence:
+    case .keep, .send, .silence:
       // What was kept is older.
       let lost = flush(at: now, as: uplink, to: wire)
       let frame = uplink == .silence ? silence(like: frame) : frame
@@ -120,7 +154,7 @@ final class VoiceSender {
   /// Sends what was kept, or discards it, as the session requires.
   /// - Returns: the duration of audio that was discarded because it exceeded the pre-roll; reported once everything kept was sent.
   func flush(at now: Nanoseconds, as uplink: VoiceUplink, to wire: (any ServiceWire)?) -> Nanoseconds {
-    guard !preRoll.isEmpty || preRoll.lost > 0 else { return 0 }
+    guard ending == 0, !preRoll.isEmpty || preRoll.lost > 0 else { return 0 }
     switch uplink {
     case .keep: return 0
     case .drop:

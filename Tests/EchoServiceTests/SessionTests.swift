@@ -79,6 +79,7 @@ private func word(_ action: ServiceAction<EchoRequest>) -> String {
   case .deliver: "deliver"
   case .endUtterance: "endUtterance"
   case .cancelReply: "cancelReply"
+  case .stream: "stream"
   case .useCredential: "useCredential"
   case .answerLater: "answerLater"
   case .end(let error): error == nil ? "end" : "fail"

@@ -188,4 +188,119 @@ import Testing
       _ = avatar.bench.close()
     }
   }
+
+  @Test(
+    "a channel that is refused is opened again, after the session was asked for",
+    arguments: [403, 404, 409])
+  func refusedChannel(status: Int) async throws {
+    let avatar = try await Avatar(
+      .session,
+      scenario {
+        var failure = IVHMembers.Failure()
+        failure.operation = "commandchannel"
+        failure.status = status
+        $0.failing = [failure]
+      })
+    defer { avatar.double.stop() }
+    try #require(try avatar.wait { avatar.isListening }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [] && avatar.double.seen.connections == 1, "\(avatar.words)")
+    #expect(avatar.errors.count == 1 && avatar.errors[0].contains("\(status)"), "\(avatar.words)")
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test("after an utterance that failed, the next one of the microphone is spoken")
+  func failedUtterance() async throws {
+    let avatar = try await Avatar(
+      .session,
+      scenario {
+        $0.turns[0].fault = ServiceFault(.error, at: .thinking)
+        $0.turns.append($0.turns[0])
+        $0.turns[1].fault = nil
+      }, ["driver": "originalVoice"])
+    defer { avatar.double.stop() }
+    let start = avatar.bench.now
+    var sent: Int64 = 0
+    let isSpoken = try avatar.wait {
+      while start + .milliseconds(sent) <= avatar.bench.now {
+        avatar.bench.push(
+          [Int16](repeating: 4_000, count: 320), to: "audio", timestamp: start + .milliseconds(sent))
+        sent += 20
+      }
+      return avatar.errors.count == 1 && avatar.has("replyStarted")
+    }
+    try #require(isSpoken, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+    #expect(avatar.bench.close() == [])
+  }
+
+  @Test("a text that comes in parts is emitted as a whole, and what the model considered is an event")
+  func parts() async throws {
+    let avatar = try await Avatar(
+      .session,
+      scenario {
+        $0.turns[0].own.comesInParts = true
+        $0.turns[0].own.reasons = "It is late."
+      })
+    defer { avatar.double.stop() }
+    avatar.say("time")
+    try #require(try avatar.wait { avatar.named("replyEnded").count == 1 }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.texts == ["It is nine."])
+    #expect(avatar.named("reply").compactMap { $0.string("text") } == ["It ", "is ", "nine."])
+    #expect(avatar.named("extra").contains { $0.string("name") == "reasoning" }, "\(avatar.words)")
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+  }
+
+  @Test(
+    "a forced interruption that the service refuses is answered no, and the sentence is spoken to its end")
+  func refusedForce() async throws {
+    let avatar = try await Avatar(
+      .stream,
+      scenario {
+        $0.speed = 0.5
+        $0.turns[0].own.isUninterruptible = true
+        $0.turns[0].own.refusesForce = true
+      })
+    defer { avatar.double.stop() }
+    avatar.say("time")
+    try #require(try avatar.wait { avatar.has("replyStarted") }, "\(avatar.words)")
+    avatar.command(#"{"command":"interrupt","id":"soft"}"#)
+    avatar.command(#"{"command":"interrupt","force":true,"id":"hard"}"#)
+    try #require(try avatar.wait { avatar.named("replyEnded").count == 1 }, "\(avatar.words)")
+    #expect(avatar.answers("soft") == [false] && avatar.answers("hard") == [false], "\(avatar.words)")
+    #expect(!avatar.has("interrupted"), "\(avatar.words)")
+    try avatar.end()
+  }
+
+  @Test("what is heard while texts drive the avatar comes back as a transcript")
+  func recognition() async throws {
+    let avatar = try await Avatar(.stream, scenario { $0.turns[0].hears = "what time is it" })
+    defer { avatar.double.stop() }
+    try #require(try avatar.wait { avatar.isListening }, "\(avatar.words)")
+    let start = avatar.bench.now
+    var sent: Int64 = 0
+    let isHeard = try avatar.wait {
+      while start + .milliseconds(sent) <= avatar.bench.now {
+        avatar.bench.push(
+          [Int16](repeating: 4_000, count: 320), to: "audio", timestamp: start + .milliseconds(sent))
+        sent += 20
+      }
+      return avatar.named("transcript").contains { $0.string("text") == "what ti" }
+    }
+    try #require(isHeard, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+  }
+
+  @Test("a channel stays open by its heartbeat")
+  func heartbeat() async throws {
+    let avatar = try await Avatar(.session, scenario { $0.idle = 60_000 }, ["heartBeat": 100])
+    defer { avatar.double.stop() }
+    try #require(
+      try avatar.wait { avatar.double.seen.lines.count { $0 == "> PING" } >= 3 }, "\(avatar.words)")
+    try avatar.end()
+    #expect(avatar.double.seen.violations == [], "\(avatar.words)")
+  }
 }

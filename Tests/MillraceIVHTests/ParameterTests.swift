@@ -32,7 +32,7 @@ import Testing
         "the stream generation has no \"streamMaxInterval\"", "leave it out"
       ),
       (["session": "s"], "the session generation has no \"session\"", "leave it out"),
-      (["driver": "convertedVoice"], "only the stream generation changes a voice", "use \"originalVoice\""),
+      (["driver": "convertedVoice"], "only the stream generation converts a voice", "use \"originalVoice\""),
       (["start": "never"], "the session generation needs a start", "use \"firstPicture\" or \"now\""),
       (["frame": 100], "the session generation takes packets of 160 ms", "leave it out"),
       (
@@ -42,7 +42,7 @@ import Testing
       (["trtcRoom": 7], "a room needs the protocol trtc", "set \"protocol\" to \"trtc\""),
       (
         ["protocol": "trtc", "trtcApp": "1"],
-        "an application of one's own needs the avatar's signature and permission key",
+        "your own TRTC application needs the avatar's signature and permission key",
         "set \"trtcUserSig\" and \"trtcPrivateMapKey\""
       ),
       (["key": "a b"], "\"key\" contains a character that no appkey has", "without spaces"),

@@ -168,6 +168,7 @@ enum SessionScript {
     case .send(.openChannel): "> open"
     case .send(.closeChannel): "> close"
     case .send(.command(let command)): "> \(command.name.rawValue)"
+    case .send(.beginVoice): "new utterance"
     case .send(.endVoice(let isCut)): isCut ? "> cut voice" : "> end voice"
     case .post(.state(let state)): "state \(state.rawValue)"
     case .post(.interrupted(let source, _)): "interrupted \(source.rawValue)"

@@ -53,7 +53,62 @@ import Testing
     // A poll that fails is repeated; the whole preparation has a limit.
     player.play("later")
     #expect(player.play("unanswered").isEmpty)
-    #expect(words(player.play("later")) == ["error network", "state reconnecting"])
+    #expect(words(player.play("later")) == ["> closesession", "error network", "state reconnecting"])
+    #expect(player.session.session == nil)
+  }
+
+  @Test(
+    "a setup that is refused is repeated with growing delays, or not at all, and never at once",
+    arguments: [
+      (IVHSession.Phase.creating, 424_242, false), (.creating, 110_015, false), (.creating, 100_012, true),
+      (.starting, 424_242, true), (.starting, 110_005, true), (.resuming, 110_016, true),
+      (.preparing, 424_242, true), (.starting, 100_015, false),
+    ])
+  func refusedSetup(phase: IVHSession.Phase, code: Int, isRepeated: Bool) {
+    var player = player(.session, to: phase)
+    if phase == .preparing { player.play("later") }
+    let actions = words(player.play(.message(.refused(IVHFault(code), to: player.number))))
+    #expect(actions.contains("fail") == !isRepeated, "\(actions)")
+    guard isRepeated else { return }
+    func wait() -> Nanoseconds { (player.session.deadline ?? 0) - player.now }
+    #expect(player.session.phase == .waiting && wait() >= Script.second)
+    // Another failure waits longer: nothing has succeeded.
+    let first = wait()
+    player.play("later")
+    _ = player.play(.message(.refused(IVHFault(100_000), to: player.number)))
+    #expect(player.session.phase == .waiting && wait() > first)
+  }
+
+  @Test(
+    "a session that does not exist any more is not polled, and one that another client ended is not replaced")
+  func endedWhilePrepared() {
+    var player = player(.session, to: .preparing)
+    player.play("later")
+    var gone = player
+    #expect(words(gone.play("noSession")) == ["error request", "state reconnecting"])
+    #expect(gone.session.session == nil)
+    let payload = #""SessionId":"s1","SessionStatus":2,"CloseType":5"#
+    #expect(words(player.play(Script.answer(payload, to: player.number))).contains("kicked"))
+    #expect(player.session.phase == .closed)
+  }
+
+  @Test("a start whose answer was lost is not repeated")
+  func startedAlready() {
+    var player = player(.session, to: .starting)
+    player.play("unanswered")
+    player.play("later")
+    let payload = #""SessionId":"s1","SessionStatus":1,"IsSessionStarted":true"#
+    let actions = words(player.play(Script.answer(payload, to: player.number)))
+    #expect(actions == ["connected", "> open"], "\(actions)")
+  }
+
+  @Test("the address of the stream is emitted as soon as it is known")
+  func earlyAddress() {
+    var player = player(to: .creating)
+    let payload = #""SessionId":"s1","SessionStatus":3,"PlayStreamAddr":"rtmp://h/s1""#
+    #expect(words(player.play(Script.answer(payload, to: player.number))) == ["stream"])
+    player.play("later")
+    #expect(!words(player.play("created")).contains("stream"))
   }
 
   @Test("without a first picture the session is started, and says so")
@@ -130,9 +185,10 @@ import Testing
   func gap() {
     var player = player(.session, to: .listening)
     player.play("say")
-    #expect(
-      words(player.play(.command(.say("now", isForced: true)))) == ["interrupted local", "> SEND_TEXT"])
+    // The service accepts an interruption only when the text has begun.
+    #expect(words(player.play(.command(.say("now", isForced: true)))) == ["interrupted local"])
     #expect(player.session.phase == .yielding)
+    #expect(words(player.play("startSpeaking")) == ["> SEND_TEXT"])
     player.play("over")
     #expect(player.session.phase == .listening)
     #expect(player.session.deadline == player.now + .milliseconds(1_050))
@@ -262,5 +318,186 @@ import Testing
       #expect(words(actions).contains("kicked") && player.session.phase == .closed)
       #expect(!words(actions).contains("> closesession"))
     }
+  }
+
+  // MARK: What goes wrong while something is spoken
+
+  /// A session in which a voice is being sent, and has begun to be spoken.
+  private func voiced(_ change: (inout IVHRules) -> Void = { _ in }) -> Script.Player {
+    var player = player(.session) { rules in
+      rules.creation.driver = .originalVoice
+      change(&rules)
+    }
+    player.play("voiceBegan")
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"AudioStart","ReqId":"v1""#, .session))
+    #expect(player.session.phase == .speaking && player.session.uplink == .send)
+    return player
+  }
+
+  @Test(
+    "after an utterance that the service has ended, or that failed, what follows is another",
+    arguments: [
+      #""Type":3,"SpeakStatus":"AudioOver","FinalType":2,"ReqId":"v1""#,
+      #""Type":9,"ErrorCode":-111005,"ReqId":"v1""#,
+    ])
+  func brokenUtterance(payload: String) {
+    var player = voiced { $0.followsPlayback = false }
+    #expect(words(player.play(Script.push(payload, .session))).contains("new utterance"))
+    #expect(player.session.phase == .listening && player.session.uplink == .send)
+    player.play("voiceBegan")
+    #expect(player.session.phase == .thinking)
+    #expect(words(player.play("voiceEnded")) == ["> end voice"])
+  }
+
+  @Test("after a loss of the channel the voice is another utterance")
+  func lostUtterance() {
+    var player = voiced()
+    #expect(words(player.play("channelLost")).contains("new utterance"))
+  }
+
+  @Test("an utterance whose end is lost does not keep what follows waiting")
+  func lostEnd() {
+    var player = voiced()
+    player.play("voiceEnded")
+    player.play("say")
+    #expect(player.session.uplink == .keep)
+    player.now += player.session.rules.playback
+    #expect(words(player.play(.tick)).contains("> SEND_TEXT"))
+    // Nor does one that was over before it began.
+    var early = self.player(.session) { $0.creation.driver = .originalVoice }
+    early.play("voiceBegan")
+    early.play("voiceEnded")
+    _ = early.play(Script.push(#""Type":3,"SpeakStatus":"AudioOver","ReqId":"v1""#, .session))
+    #expect(early.session.phase == .listening && early.session.uplink == .send)
+  }
+
+  @Test("a sentence that fails, or whose end is lost, opens its gates", arguments: [true, false])
+  func gatesOfAFailure(isFailure: Bool) {
+    var player = player(to: .speaking)
+    _ = player.play(Script.push(#""Type":2,"Text":"a","Muted":true,"SpeechId":1"#, .stream))
+    if isFailure {
+      let actions = player.play(Script.push(#""Type":5,"SpeechId":1"#, .stream))
+      #expect(words(actions).contains("muted off"), "\(words(actions))")
+    } else {
+      player.now += player.session.rules.playback
+      #expect(words(player.play(.tick)).contains("muted off"))
+    }
+  }
+
+  @Test(
+    "a text that was interrupted before it began is interrupted when it begins, and its late end is not mistaken"
+  )
+  func interruptedEarly() {
+    var player = player(.session, to: .speaking)
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"TextStart","ReqId":"a""#, .session))
+    player.now += 2 * Script.second
+    player.play("sayNow")
+    #expect(player.session.phase == .thinking)
+    #expect(words(player.play("interrupt")) == ["interrupted local"])
+    // The end of the text that was interrupted first.
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"TextOver","FinalType":3,"ReqId":"a""#, .session))
+    #expect(player.session.phase == .yielding)
+    let began = player.play(Script.push(#""Type":3,"SpeakStatus":"TextStart","ReqId":"b""#, .session))
+    #expect(words(began) == ["> SEND_TEXT"])
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"TextOver","FinalType":3,"ReqId":"b""#, .session))
+    #expect(player.session.phase == .listening)
+  }
+
+  @Test("the parts of a text follow each other, whatever waits, and begin anew in another session")
+  func parts() {
+    func part(_ text: String) -> IVHInput {
+      .command(.extra(name: "streamText", payload: ["text": .string(text)]))
+    }
+    var player = player(.session)
+    #expect(words(player.play(part("one"))).first == "> SEND_STREAMTEXT")
+    player.play("say")
+    #expect(words(player.play(part("two"))) == ["> SEND_STREAMTEXT"])
+    for name in ["channelLost", "later", "closed"] { player.play(name) }
+    for name in ["created", "firstPicture", "created"] { player.play(name) }
+    #expect(words(player.play("channelOpened")).contains("> SEND_TEXT"))
+    _ = player.play(part("three"))
+    for name in ["startSpeaking", "over", "finished"] { player.play(name) }
+    player.now += 2 * Script.second
+    let numbers = player.play(.tick).compactMap { action -> Int? in
+      guard case .send(.command(let command)) = action else { return nil }
+      return command.data.first { $0.name == "Seq" }?.value.integer
+    }
+    #expect(numbers == [1])
+  }
+
+  @Test("a text that is sent by a request is answered in its response")
+  func answeredByHTTP() {
+    var player = player(to: .speaking) { $0.sendsTextsByHTTP = true }
+    player.play("protected")
+    _ = player.play(.command(.interrupt(isForced: true), id: "i"))
+    let answer = Script.answer(
+      #""Type":1,"Text":"","InterruptResult":2,"InterruptMessage":"why""#, to: player.number)
+    #expect(words(player.play(answer)) == ["answer"])
+  }
+
+  @Test(
+    "a refusal that names nothing is of what was sent last", arguments: [100_001, 110_001, 110_004, 424_242])
+  func unnamedRefusal(code: Int) {
+    var thinking = player(.session, to: .thinking)
+    #expect(words(thinking.play(Script.code(code, .session))).last == "state listening")
+    var speaking = player(.session, to: .speaking)
+    #expect(words(speaking.play(Script.code(code, .session))).count == 1)
+    #expect(speaking.session.phase == .speaking)
+    var quota = player(.session, to: .speaking)
+    #expect(words(quota.play(Script.code(100_014, .session))).contains("fail"))
+  }
+
+  @Test("a graph that drains before the session is ready lets the avatar speak what waits")
+  func drainedEarly() {
+    var player = player(to: .idle)
+    for name in ["start", "say", "drain"] { player.play(name) }
+    #expect(player.session.phase == .connecting)
+    for name in ["opened", "created", "channelOpened", "firstPicture"] { player.play(name) }
+    #expect(words(player.play("created")).contains("> SEND_TEXT"))
+    player.play("startSpeaking")
+    #expect(words(player.play("over")).contains("> closesession"))
+  }
+
+  @Test("playback that never reports is not an interruption")
+  func unheard() {
+    var player = player(to: .draining)
+    player.now += player.session.rules.playback
+    let actions = words(player.play(.tick))
+    #expect(actions.last == "state listening" && !actions.contains("interrupted local"), "\(actions)")
+  }
+
+  @Test(
+    "a reply that ended in silence was heard before the service has ended it; what still sounds is awaited")
+  func heardEarly() {
+    var player = player(to: .speaking)
+    _ = player.play(.audible)
+    _ = player.play(.finished)
+    var more = player
+    #expect(player.session.phase == .speaking)
+    player.play("over")
+    #expect(player.session.deadline == player.now + player.session.rules.lag)
+    player.now += player.session.rules.lag
+    #expect(player.play(.tick).map(Script.word) == ["state listening"])
+    // A pause within it.
+    more.play("over")
+    _ = more.play(.audible)
+    more.now += more.session.rules.lag
+    #expect(more.play(.tick).isEmpty)
+    #expect(words(more.play("finished")) == ["state listening"])
+  }
+
+  @Test("what is recognised while texts drive the avatar ends with the user's audio")
+  func recognised() {
+    var player = player()
+    player.play("voiceBegan")
+    #expect(words(player.play("audioEnded")) == ["> end voice"])
+    #expect(player.play("voiceEnded").isEmpty)
+  }
+
+  @Test("the request that closes the session is repeated once")
+  func repeatedEnd() {
+    var player = player(to: .closing)
+    #expect(words(player.play("unanswered")) == ["> closesession"])
+    #expect(words(player.play("unanswered")).last == "end")
   }
 }

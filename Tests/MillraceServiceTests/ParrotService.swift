@@ -120,6 +120,9 @@ struct ParrotSession: ServiceSession {
       isClosed = true
       return [.send(.bye), .end(nil)]
     case .update: return [.send(.say("picture"))]
+    case .stopSpeech:
+      uplink = .keep
+      return [.send(.voiceEnd)]
     default:
       return [
         .refuse(

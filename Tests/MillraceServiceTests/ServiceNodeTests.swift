@@ -115,6 +115,19 @@ import Testing
     #expect(stage.wire.voice.allSatisfy { $0.bytes == [UInt8](repeating: 0, count: 3_200) })
   }
 
+  @Test(
+    "a service that needs no silence is left alone when the user's audio has ended", arguments: [true, false])
+  func noSilence(isOpus: Bool) throws {
+    stage.voice.isOpus = isOpus
+    stage.voice.sendsSilenceAfterEnd = isOpus
+    let bench = try bench()
+    try ready(bench)
+    bench.end("audio")
+    try turn(bench)
+    // Only the next heartbeat is due.
+    #expect(stage.clock.nextDue.map { $0 > .milliseconds(10_000) } == true)
+  }
+
   @Test("a reply of ten minutes that drives the service is held back to its pace, and ends with its end")
   func pace() throws {
     stage.voice.isReply = true
@@ -162,6 +175,46 @@ import Testing
     let events = bench.events()
     #expect(events.filter { $0.string("name") == "voiceBegan" }.count == 1)
     #expect(events.first { $0.string("name") == "unsent" }?.json.contains(#""ms":200"#) == true)
+  }
+
+  @Test("an utterance that ends while frames wait is sent at its pace, and ends after them")
+  func pacedEnd() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100))
+    stage.voice.preRoll = .milliseconds(500)
+    let bench = try bench()
+    func speak(_ index: Int) throws {
+      bench.push([Int16](repeating: Int16(index), count: 1_600), to: "audio")
+      try turn(bench)
+    }
+    for index in 0..<4 { try speak(index) }
+    try ready(bench)
+    let start = stage.clock.now
+    try command(bench, #"{"command":"stopSpeech"}"#)
+    // Of the next utterance.
+    try speak(9)
+    #expect(stage.wire.voice.count == 1 && stage.wire.sent.isEmpty)
+    stage.clock.advance(by: .milliseconds(1_000))
+    #expect(stage.wire.voice.compactMap(\.bytes.first) == [0, 1, 2, 3])
+    #expect(stage.wire.voice.map { $0.time - start } == (0..<4).map { .milliseconds(Int64($0 * 100)) })
+    #expect(stage.wire.sent == ["voiceEnd"])
+    stage.wire.arrives(.message(.uplink(.send)))
+    try turn(bench)
+    #expect(stage.wire.voice.compactMap(\.bytes.first) == [0, 1, 2, 3, 9])
+  }
+
+  @Test("a frame that is early for its pace is not lost, however short the pre-roll")
+  func pacedWithoutPreRoll() throws {
+    stage.voice.pace = Pacer(interval: .milliseconds(100))
+    stage.voice.preRoll = 0
+    let bench = try bench()
+    try ready(bench)
+    for index in 0..<5 {
+      bench.push([Int16](repeating: Int16(index), count: 1_600), to: "audio")
+      try turn(bench)
+      stage.clock.advance(by: .milliseconds(99))
+    }
+    stage.clock.advance(by: .milliseconds(200))
+    #expect(stage.wire.voice.compactMap(\.bytes.first) == [0, 1, 2, 3, 4])
   }
 
   @Test("a session learns that voice begins, once for each utterance")

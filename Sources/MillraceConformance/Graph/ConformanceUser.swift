@@ -53,7 +53,7 @@ struct ConformanceUser: Node {
       takeEvents(&ports)
       if let packet = ports.next(input) {
         let content = packet.samples(of: UInt8.self)
-        if keepsText { stage.note(.stream(Self.text(content))) } else { keep(content) }
+        if keepsText { stage.note(.stream(Self.text(content))) } else { keep(content, ports.generation) }
       }
       return .again
     }
@@ -85,17 +85,15 @@ struct ConformanceUser: Node {
   }
 
   private mutating func takeEvents(_ ports: inout Ports) {
-    while let packet = ports.next(0) { keep(packet.samples(of: UInt8.self)) }
+    while let packet = ports.next(0) { keep(packet.samples(of: UInt8.self), ports.generation) }
   }
 
-  private mutating func keep(_ bytes: Span<UInt8>) {
+  private mutating func keep(_ bytes: Span<UInt8>, _ generation: UInt32) {
     let text = bytes.indices.map { bytes[$0] }
     do {
       for event in try stage.double.events(in: try JSONValue(parsing: text)) {
         stage.note(.event(event))
-        if streams, case .replyEnded = event {
-          finish(UInt32(clamping: stage.record.withLock { $0.count("replyEnded") }))
-        }
+        if streams, case .replyEnded = event { finish(generation) }
       }
     } catch {
       stage.note(.invalid("\(error)"))

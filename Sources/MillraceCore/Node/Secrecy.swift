@@ -227,8 +227,9 @@ extension ParameterContract.Secrecy {
   /// The secrecy guessed from a parameter's name, for when there is no contract.
   public static func guessed(_ name: some StringProtocol) -> Self {
     if CredentialName.matches(name) { return .whole }
+    if name.lowercased().hasSuffix("url") { return .address }
     return switch name {
-    case "url", "address", "proxy": .address
+    case "address", "proxy": .address
     case "headers", "environment": .assigned
     default: .none
     }
@@ -256,9 +257,9 @@ public enum CredentialName {
   private static let parts = [
     "token", "secret", "password", "passwd", "passphrase", "authorization", "credential", "signature",
     "cookie",
-    "apikey", "accesskey", "privatekey", "appkey", "userkey",
+    "apikey", "accesskey", "privatekey", "appkey", "userkey", "usersig",
   ]
-  private static let words: Set = ["key", "auth", "sig", "sign", "pin", "bearer", "usersig", "pwd"]
+  private static let words: Set = ["key", "auth", "sig", "sign", "pin", "bearer", "pwd"]
 
   /// True for `token`, `api_key`, `X-Auth-Token`, `streamKey`, `Password`.
   public static func matches(_ name: some StringProtocol) -> Bool {

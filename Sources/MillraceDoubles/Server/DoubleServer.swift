@@ -212,6 +212,9 @@ public final class DoubleServer<Own: ScenarioMembers, OwnTurn: ScenarioMembers>:
   /// From here on every key is refused with 401.
   public func expireKeys() { state.withLock { $0.hasExpired = true } }
 
+  /// True after `expireKeys`; for a service whose keys are not in a header.
+  public var haveKeysExpired: Bool { state.withLock { $0.hasExpired } }
+
   /// Records the beginning of a session. False when its id was used before, among the latest thousand.
   /// - Parameters:
   ///   - id: the id the client gave it.

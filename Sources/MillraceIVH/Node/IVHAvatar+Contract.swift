@@ -142,5 +142,8 @@ extension IVHAvatar {
       text: "timeout for preparing a session"),
     ParameterContract(
       "heartBeat", .number(100...59_000), unit: "ms", default: 45_000, text: "interval of heartbeats"),
+    ParameterContract(
+      "silence", .number(600...600_000), unit: "ms", default: 30_000,
+      text: "after this long without anything from the service, pings included, the channel is lost"),
   ]
 }

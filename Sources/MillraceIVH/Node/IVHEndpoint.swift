@@ -43,7 +43,11 @@ struct IVHEndpoint: ServiceEndpoint {
   }
 
   func boundary(of request: IVHRequest) -> VoiceBoundary? {
-    if case .endVoice = request { .end } else { nil }
+    switch request {
+    case .beginVoice: .begin
+    case .endVoice(let isCut): isCut ? .cut : .end
+    default: nil
+    }
   }
 
   mutating func use(_ credential: String) {
@@ -65,6 +69,7 @@ struct IVHEndpoint: ServiceEndpoint {
     case .command(let command):
       guard let id = session.session else { return true }
       return wire.send(command.frame(session: id, generation).bytes)
+    case .beginVoice: voice.reset()
     case .endVoice(let isCut):
       let message = voice.end(isCut: isCut)
       return message.isEmpty || wire.send(message)
@@ -90,7 +95,7 @@ struct IVHEndpoint: ServiceEndpoint {
     var request = origin
     let target = generation.path(of: call.operation) + "?" + account.query(at: UnixTime.seconds)
     request.address = try origin.address.resolving(target)
-    request.body = .bytes(call.body(generation, id: IVHID.make()).bytes)
+    request.body = .bytes(call.body(generation, id: call.id ?? IVHID.make()).bytes)
     return request
   }
 
@@ -151,8 +156,8 @@ struct IVHEndpoint: ServiceEndpoint {
         }
       case .closed(let end):
         var error = DialogError(end, vendor: Self.vendor, cure: Self.cure)
-        // The close code does not say whether the session still exists, so its status is queried.
-        if error.reaction == .ended { error.reaction = .reconnect }
+        // Neither a refusal nor a close code says whether the session still exists, so its status is queried.
+        error.reaction = .reconnect
         return .message(.channelLost(error))
       }
     }

@@ -78,10 +78,10 @@ enum IVHResolution {
       default: .text
       }
     creation.delivery = IVHCreation.Delivery(rawValue: values.string("protocol")) ?? .rtmp
-    creation.session = values.text("session")
-    creation.pushAddress = values.text("pushUrl")
+    creation.session = values.given("session")
+    creation.pushAddress = values.given("pushUrl")
     creation.room = try room(values, creation.delivery)
-    creation.userInfo = values.text("userInfo")
+    creation.userInfo = values.given("userInfo")
     creation.hasAlpha = values.bool("alpha")
     if values.has("streamMaxInterval") { creation.streamInterval = values.integer("streamMaxInterval") }
     try checkGeneration(values, generation, creation)
@@ -204,6 +204,10 @@ enum IVHResolution {
       try WebAddress(values.text("wsUrl") ?? "\(scheme)://\(address.authority)/"))
     request.limits.open = limit
     request.limits.message = IVHEnvelope.largest
+    // A ping after two thirds of it, and the rest for its answer.
+    let silence = Int(values.nanoseconds("silence") / 1_000_000)
+    request.limits.ping = silence * 2 / 3
+    request.limits.pong = silence - request.limits.ping
     request.trust = values.trust
     request.proxy = try values.proxy
     return IVHEndpoint(

@@ -32,6 +32,8 @@ public enum IVHRequest: Sendable, Hashable {
   case closeChannel
   /// A frame of the channel.
   case command(IVHCommand)
+  /// What follows of the voice is a new utterance: the service has ended the one before.
+  case beginVoice
   /// Ends the utterance of voice. `isCut`: the rest of it is not spoken.
   case endVoice(isCut: Bool)
 }
@@ -92,9 +94,14 @@ public struct IVHRules: Sendable, Hashable {
   /// Least time between two texts. The session generation requires more than a second.
   public var textGap: Nanoseconds = 0
   /// Timeout from a text or voice to its start, and from an interruption to the end it causes.
-  public var reaction: Nanoseconds = .milliseconds(20_000)
+  public var reaction: Nanoseconds = .milliseconds(40_000)
   /// Timeout for a sentence or an utterance to be spoken, and to be played.
   public var playback: Nanoseconds = .milliseconds(300_000)
+  /// How far the stream may be behind the service, where something of the reply was heard already: nothing more comes after that. The
+  /// vendor states 1 to 3 s for RTMP.
+  public var lag: Nanoseconds = .milliseconds(3_000)
+  /// The same where nothing of the reply was heard yet.
+  public var silence: Nanoseconds = .milliseconds(15_000)
   /// Timeout for the answer to the end of the session.
   public var close: Nanoseconds = .milliseconds(2_000)
 

@@ -62,6 +62,8 @@ public struct IVHSession: ServiceSession {
   private var isStarted = false
   private var hasPicture = false
   private var isChannelOpen = false
+  /// The request that closes the session was repeated.
+  private var isCloseRepeated = false
   private var hasStream = false
   /// The graph drains: the session ends with what is to be spoken.
   private var isDraining = false
@@ -134,7 +136,10 @@ public struct IVHSession: ServiceSession {
     actions = []
     checkTime()
     switch input {
-    case .tick, .audio, .audible, .delivered: break
+    case .tick, .audio, .delivered: break
+    case .audible:
+      reply.isAudible = true
+      if phase == .draining { enter(.draining, limit: rules.playback) }
     case .start: if phase == .idle { start() }
     case .opened: if phase == .connecting { resume() }
     case .message(let message): take(message)
@@ -151,13 +156,16 @@ public struct IVHSession: ServiceSession {
     case .firstPicture:
       hasPicture = true
       if phase == .arriving { proceed() }
-    case .finished: if rules.followsPlayback && phase == .draining { listen() }
+    case .finished:
+      if reply.isAudible || phase == .draining { reply.wasHeard = true }
+      reply.isAudible = false
+      if rules.followsPlayback && phase == .draining { listen() }
     case .replyCancelled: cancelled()
     case .voiceBegan: voiceBegan()
     case .voiceEnded: endVoice(isCut: false)
     case .audioEnded:
       hasAudioEnded = true
-      if voice.state == .running { endVoice(isCut: false) }
+      endVoice(isCut: false)
       if phase == .listening { enter(.listening, limit: linger) }
     case .drain: drain()
     }
@@ -234,18 +242,19 @@ public struct IVHSession: ServiceSession {
     prepared(answer)
   }
 
-  /// A state of the session arrived, with its creation or asked for.
+  /// The status of the session arrived, with its creation or queried.
   private mutating func prepared(_ answer: IVHAnswer) {
+    guard !answer.isReplaced else { return replaced() }
     switch answer.status {
     case .active:
-      policy.noteSuccess()
       post(.connected)
-      if let address = answer.playAddress, !hasStream {
-        hasStream = true
-        actions.append(.stream(address))
-      }
+      streamBegins(answer)
+      if answer.isStarted { isStarted = true }
       proceed()
-    case .preparing, nil: enter(.preparing, limit: rules.poll)
+    case .preparing, nil:
+      // The address may be known before the session is active.
+      streamBegins(answer)
+      enter(.preparing, limit: rules.poll)
     case .closed:
       leaveSession()
       lose(Self.error(.request, .reconnect, "the service has closed the session"))
@@ -258,6 +267,12 @@ public struct IVHSession: ServiceSession {
       leaveSession()
       lose(Self.error(.internal, .reconnect, "the service did not prepare the session in time"))
     }
+  }
+
+  private mutating func streamBegins(_ answer: IVHAnswer) {
+    guard let address = answer.playAddress, !hasStream else { return }
+    hasStream = true
+    actions.append(.stream(address))
   }
 
   /// The next step of a session that is active. The generations differ in which comes first, the start or the channel.
@@ -324,7 +339,11 @@ public struct IVHSession: ServiceSession {
       isStarted = true
       proceed()
     case .close: if phase == .closing { finish(nil) }
-    case .text: break
+    case .text:
+      // What a program interrupted by a request is answered in its response.
+      let form = JSONForm(answer.payload)
+      if form["Type"] != nil, let push = try? IVHPush(payload: form, rules.generation) { take(push) }
+    case .abandon: break
     case .query(let name, let id):
       let payload = answer.withoutAddresses
       post(id.map { .answer(DialogAnswer($0, .done(payload))) } ?? .extra(name: name, payload: payload))
@@ -338,24 +357,27 @@ public struct IVHSession: ServiceSession {
   ) {
     switch purpose {
     case .create where phase == .closing: finish(nil)
-    case .create where phase == .creating, .start where phase == .starting, .resume where phase == .resuming:
+    case .create where phase == .creating, .start where phase == .starting, .resume where phase == .resuming,
+      .poll where phase == .preparing:
+      guard fault?.isReplaced != true else { return replaced() }
       if fault?.hasNoSession == true { leaveSession() }
-      lose(error, isReplaced: fault?.isReplaced == true)
-    case .poll where phase == .preparing:
       // Polls are repeated until the time for the whole preparation is over.
-      if fault == nil || error.reaction.isRepeatable {
-        enter(.preparing, limit: rules.poll)
-      } else {
-        lose(error)
+      if purpose == .poll && session != nil && (fault == nil || error.reaction.isRepeatable) {
+        return enter(.preparing, limit: rules.poll)
       }
+      lose(error.ofSetup(isCreation: purpose == .create))
     case .close where phase == .closing:
+      if fault == nil, !isCloseRepeated, let session {
+        isCloseRepeated = true
+        return call(.close(session), for: .close)
+      }
       // An unknown session is already closed.
       if fault?.hasNoSession != true { post(.error(error)) }
       finish(nil)
     case .text:
+      if let fault, fault.hasNoSession || fault.isReplaced { return loseSession(error, fault) }
       post(.error(error))
-      if phase == .thinking { listen() }
-      if fault?.hasNoSession == true || fault?.isReplaced == true { loseSession(error, fault) }
+      if phase == .thinking || phase == .yielding { listen() }
     case .query(_, let id), .update(let id):
       var error = error
       error.scope = .command
@@ -367,15 +389,17 @@ public struct IVHSession: ServiceSession {
   // MARK: Losses
 
   /// The session no longer exists, or belongs to another client.
-  private mutating func loseSession(_ error: DialogError, _ fault: IVHFault?) {
+  private mutating func loseSession(_ error: DialogError, _ fault: IVHFault) {
+    guard !fault.isReplaced else { return replaced(error.text) }
     leaveSession()
-    lose(error, isReplaced: fault?.isReplaced == true)
+    lose(error)
   }
 
   /// The session no longer exists.
   private mutating func leaveSession() {
     session = nil
     isStarted = false
+    texts.endStream()
     endStream()
   }
 
@@ -386,13 +410,12 @@ public struct IVHSession: ServiceSession {
   }
 
   /// The channel or its setup has failed.
-  private mutating func lose(_ error: DialogError, isReplaced: Bool = false) {
+  private mutating func lose(_ error: DialogError) {
     switch phase {
     case .idle, .waiting, .ended, .closed: return
     case .closing: return finish(nil)
     default: break
     }
-    if isReplaced { return replaced(error) }
     post(.error(error))
     forgetReply()
     closeChannel()
@@ -407,8 +430,8 @@ public struct IVHSession: ServiceSession {
     }
   }
 
-  private mutating func replaced(_ error: DialogError) {
-    post(.kicked(.replaced, text: error.text))
+  private mutating func replaced(_ text: String = "the same user has begun another session") {
+    post(.kicked(.replaced, text: text))
     leaveSession()
     forgetReply()
     closeChannel()
@@ -424,9 +447,17 @@ public struct IVHSession: ServiceSession {
 
   /// What is spoken now is not followed any further; queued texts remain.
   private mutating func forgetReply() {
+    discardInterruptions("the connection was lost")
     reply = IVHReply()
-    voice.state = .none
+    forgetVoice()
     for (gate, round) in gates.openAll() { post(.gate(gate, isOn: false, round: round)) }
+  }
+
+  /// The utterance is over, whoever has ended it: what follows is another.
+  private mutating func forgetVoice() {
+    if voice.state == .running { actions.append(.send(.beginVoice)) }
+    voice.state = .none
+    voice.isRecognised = false
   }
 
   private mutating func resume() {
@@ -436,12 +467,12 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func resumed(_ answer: IVHAnswer) {
-    guard !answer.isReplaced else {
-      return replaced(Self.error(.request, .ended, "the same user has begun another session"))
-    }
-    guard answer.status == .closed || answer.status == .failed || answer.status == .timedOut else {
+    guard
+      answer.isReplaced || answer.status == .closed || answer.status == .failed || answer.status == .timedOut
+    else {
       return prepared(answer)
     }
+    guard !answer.isReplaced else { return replaced() }
     leaveSession()
     create()
   }
@@ -452,7 +483,7 @@ public struct IVHSession: ServiceSession {
   private mutating func drain() {
     guard phase != .closing && phase != .closed else { return }
     isDraining = true
-    if voice.state == .running { endVoice(isCut: false) }
+    endVoice(isCut: false)
     endIfDone()
   }
 
@@ -460,8 +491,9 @@ public struct IVHSession: ServiceSession {
     guard isDraining else { return }
     switch phase {
     case .thinking, .speaking, .yielding: return
-    case .listening where !texts.isEmpty: return
-    default: hangUp()
+    // Where the service cannot be reached, nobody waits for it.
+    case .waiting, .resuming, .ended: hangUp()
+    default: if texts.isEmpty { hangUp() }
     }
   }
 
@@ -484,6 +516,7 @@ public struct IVHSession: ServiceSession {
       return enter(.closing, limit: rules.close)
     }
     requests.forgetLifecycle()
+    isCloseRepeated = false
     guard let session, isConnected else { return finish(error) }
     call(.close(session), for: .close)
     // A failure does not wait for the answer: it is known already.
@@ -536,6 +569,7 @@ public struct IVHSession: ServiceSession {
 
   private mutating func checkTime() {
     if let beatAt, now >= beatAt {
+      policy.noteSuccess()
       self.beatAt = now &+ rules.heartBeat
       actions.append(.send(.command(.heartbeat(id: IVHID.make()))))
     }
@@ -563,11 +597,15 @@ public struct IVHSession: ServiceSession {
             .internal, .continue, "the avatar did not begin to speak within \(rules.reaction / 1_000_000) ms",
             of: .reply)))
       closeReply(by: nil)
+      fallSilent()
+    case .draining:
+      // Playback did not report it: do not wait forever.
+      reply.close()
       listen()
-    case .speaking, .draining, .yielding:
-      // The end was lost, or playback did not report it: do not wait forever.
+    case .speaking, .yielding:
+      // The end was lost.
       closeReply(by: .local)
-      listen()
+      fallSilent()
     case .waiting: if isConnected { resume() } else { connect() }
     case .listening: if texts.isEmpty { hangUp() } else { enter(.listening, limit: linger) }
     case .closing: finish(nil)
@@ -575,9 +613,19 @@ public struct IVHSession: ServiceSession {
     }
   }
 
+  /// The end of what was spoken will not come any more.
+  private mutating func fallSilent() {
+    forgetVoice()
+    for (gate, round) in gates.openAll() { post(.gate(gate, isOn: false, round: round)) }
+    listen()
+  }
+
   private mutating func poll() {
     guard let session else { return }
     if let preparedBy, now >= preparedBy {
+      // Another one may be quicker.
+      call(.close(session), for: .abandon)
+      leaveSession()
       let text = "the session was not active within \(rules.prepare / 1_000_000_000) s"
       return lose(Self.error(.network, .reconnect, text))
     }
@@ -594,7 +642,7 @@ public struct IVHSession: ServiceSession {
     }
     switch push.event {
     case .input(let text, let interruption): take(text, interruption, push.round)
-    case .newInput: break
+    case .newInput: post(.extra(name: "newInput", payload: .object(["round": push.round.json])))
     case .speech(let speech): take(speech, push.round)
     case .speaking(let change): take(change, push.round)
     case .moderated: failed(IVHFault(110_002), isReply: true, push.round)
@@ -622,7 +670,7 @@ public struct IVHSession: ServiceSession {
     set(.uninterruptible, speech.isUninterruptible, round)
     set(.muted, speech.isMuted, round)
     let text = speech.display ?? speech.text ?? ""
-    if !text.isEmpty {
+    if !text.isEmpty || speech.isPart && speech.isFinal {
       var part = DialogReply(text: text, isFinal: speech.isFinal, mode: .append, round: round)
       if let spoken = speech.text, spoken != text { part.spoken = spoken }
       post(.reply(part))
@@ -670,7 +718,12 @@ public struct IVHSession: ServiceSession {
     case .speaking:
       reply.round = round
       return
-    case .listening, .thinking, .draining, .yielding: break
+    case .yielding:
+      // It was interrupted before it began, which the service does not accept before now.
+      reply.round = round
+      if voice.state == .none { send(texts.interruption(isForced: false, rules.generation)) }
+      return enter(.yielding, limit: rules.reaction)
+    case .listening, .thinking, .draining: break
     default: return
     }
     post(.state(.responding))
@@ -686,10 +739,10 @@ public struct IVHSession: ServiceSession {
     // A late end of an earlier sentence.
     if phase == .speaking, let round, let present = reply.round, round != present { return }
     // What was spoken before a text that has interrupted it, or an end that comes twice.
-    guard phase == .speaking || phase == .yielding || phase == .thinking && reply.isSent(round) else {
-      return
-    }
-    voice.state = .none
+    let isUnspoken = phase == .thinking && (reply.isSent(round) || voice.state != .none)
+    guard phase == .speaking || phase == .yielding || isUnspoken, !reply.isEarlier(round) else { return }
+    policy.noteSuccess()
+    forgetVoice()
     guard phase == .speaking else { return listen() }
     if end == .interrupted {
       closeReply(by: .service)
@@ -698,7 +751,8 @@ public struct IVHSession: ServiceSession {
     reply.close()
     post(.replyEnded(round: round, utterances: 0))
     // A draining graph plays nothing any more, so no playback report follows.
-    if rules.followsPlayback && !isDraining { enter(.draining, limit: rules.playback) } else { listen() }
+    guard rules.followsPlayback && !isDraining else { return listen() }
+    enter(.draining, limit: reply.isAudible ? rules.playback : reply.wasHeard ? rules.lag : rules.silence)
   }
 
   /// The avatar is silent, and what it said was heard.
@@ -713,14 +767,18 @@ public struct IVHSession: ServiceSession {
 
   private mutating func failed(_ fault: IVHFault, isReply: Bool, _ round: String?) {
     if fault.isReplaced || fault.hasNoSession { return loseSession(fault.error(), fault) }
-    let error = fault.error(isReply ? .reply : nil, round: round)
-    guard isReply || error.reaction == .continue else { return lose(error) }
+    // A refusal that names nothing is of what was sent last, where it is not of the account.
+    let isUnnamed = !isReply && isRunning && fault.isOfRequest
+    let isReply = isReply || isUnnamed && (phase == .thinking || voice.state != .none)
+    let error = fault.error(isReply ? .reply : isUnnamed ? .command : nil, round: round)
+    guard isReply || isUnnamed || error.reaction == .continue else { return lose(error) }
     var passing = error
     passing.reaction = .continue
     post(.error(passing))
     guard isReply, phase == .thinking || phase == .speaking || phase == .yielding else { return }
     reply.end(round)
-    voice.state = .none
+    forgetVoice()
+    for (gate, old) in gates.open(round) { post(.gate(gate, isOn: false, round: old)) }
     closeReply(by: nil)
     listen()
   }
@@ -780,7 +838,8 @@ public struct IVHSession: ServiceSession {
   private mutating func stopSpeaking(isForced: Bool) {
     let isVoice = voice.state == .running
     if isVoice { endVoice(isCut: true) }
-    if !isVoice || rules.generation == .stream {
+    // The session generation accepts it only when the text has begun.
+    if rules.generation == .stream || !isVoice && phase == .speaking {
       send(texts.interruption(isForced: isForced, rules.generation))
     }
     enter(.yielding, limit: rules.reaction)
@@ -836,14 +895,19 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func voiceBegan() {
-    guard rules.creation.driver != .text, phase == .listening || phase == .draining else { return }
+    guard rules.creation.driver != .text else {
+      voice.isRecognised = true
+      return
+    }
+    guard phase == .listening || phase == .draining else { return }
     voice.state = .running
     // The first status message brings its id.
     thinks("")
   }
 
   private mutating func endVoice(isCut: Bool) {
-    guard voice.state == .running || rules.creation.driver == .text && isRunning else { return }
+    guard voice.state == .running || voice.isRecognised && isRunning else { return }
+    voice.isRecognised = false
     actions.append(.send(.endVoice(isCut: isCut)))
     guard voice.state == .running else { return }
     voice.state = .ending
@@ -854,6 +918,10 @@ public struct IVHSession: ServiceSession {
     for id in texts.clear() {
       answer(id, Self.error(.request, .continue, "text discarded: \(reason)", of: .command))
     }
+    discardInterruptions(reason)
+  }
+
+  private mutating func discardInterruptions(_ reason: String) {
     for id in reply.interruptions {
       answer(id, Self.error(.request, .continue, "not interrupted: \(reason)", of: .command))
     }
@@ -990,7 +1058,9 @@ public struct IVHSession: ServiceSession {
   private mutating func streamText(_ payload: JSONValue) {
     do throws(JSONFormProblem) {
       let (message, text, isFirst) = try texts.part(payload)
-      guard !isFirst, texts.isEmpty, isRunning else { return queue(message, saying: text, isForced: false) }
+      guard !isFirst, !texts.isQueued(message.id), isRunning else {
+        return queue(message, saying: text, isForced: false)
+      }
       texts.latest = text
       send(message)
     } catch { refuse("\"streamText\": \(error)") }

@@ -19,6 +19,8 @@ struct IVHRequests: Sendable {
   enum Purpose: Sendable, Hashable {
     /// Lifecycle requests, one at a time; answers to forgotten ones are ignored.
     case create, poll, resume, start, close
+    /// The end of a session that is given up; its answer does not matter.
+    case abandon
     /// A text over HTTP.
     case text
     /// What a program asks for, and the `id` of its command.
@@ -28,7 +30,7 @@ struct IVHRequests: Sendable {
     /// What an error of it concerns; nil: what its code says.
     var scope: DialogError.Scope? {
       switch self {
-      case .create, .poll, .resume, .start, .close: .connection
+      case .create, .poll, .resume, .start, .close, .abandon: .connection
       case .text: .reply
       case .query, .update: .command
       }
@@ -103,6 +105,12 @@ struct IVHTexts: Sendable {
     return [first] + rest
   }
 
+  /// Whether parts of a text wait.
+  func isQueued(_ id: String) -> Bool { entries.contains { $0.message.id == id } }
+
+  /// What comes of a text in parts is another text.
+  mutating func endStream() { stream = nil }
+
   /// Discards what waits.
   /// - Returns: the `id` of each command, or nil.
   mutating func clear() -> [String?] {
@@ -148,6 +156,8 @@ struct IVHVoiceState: Sendable {
 
   var state = State.none
   var isMuted = false
+  /// Texts drive the avatar, and an utterance is being recognised.
+  var isRecognised = false
   /// The button is down.
   var isWanted = false
 
@@ -168,21 +178,28 @@ struct IVHReply: Sendable {
   var round: String?
   /// `replyStarted` was posted, and no end.
   private(set) var isOpen = false
+  /// Playback reports sound of it; it has reported the end of some.
+  var isAudible = false, wasHeard = false
   /// What was recognised so far, and may still change.
   var transcript: String?
   /// Forced interruptions whose result is awaited, with the `id` of each command.
   var interruptions: [String?] = []
   private var sent: String?
+  /// The round before the text or voice that was sent last.
+  private var earlier: String?
   private var ended: [String] = []
 
   mutating func send(_ id: String) {
     sent = id
+    earlier = round
+    round = nil
     isOpen = false
   }
 
   mutating func begin(_ round: String?) {
     self.round = round
     isOpen = true
+    wasHeard = false
   }
 
   mutating func close() { isOpen = false }
@@ -194,6 +211,9 @@ struct IVHReply: Sendable {
   }
 
   func isOver(_ round: String?) -> Bool { round.map(ended.contains) ?? false }
+
+  /// True for the round that a text or voice has interrupted which has not begun yet.
+  func isEarlier(_ round: String?) -> Bool { round != nil && self.round == nil && round == earlier }
 
   /// True for the round of the text that was sent last: then nothing of it was spoken.
   func isSent(_ round: String?) -> Bool { round != nil && round == sent }
@@ -246,6 +266,19 @@ struct IVHBeginning: Sendable {
 extension String? {
   /// As a member that is left out where there is none.
   var json: JSONValue? { map { .string($0) } }
+}
+
+extension DialogError {
+  /// An error while a session is created, started or resumed: it is repeated with growing delays, or not at all, and never at once.
+  func ofSetup(isCreation: Bool) -> DialogError {
+    var error = self
+    switch reaction {
+    case .retry: error.reaction = .reconnect
+    case .continue: error.reaction = isCreation ? .refuse : .reconnect
+    case .reconnect, .refuse, .ended: break
+    }
+    return error
+  }
 }
 
 extension DialogError.Reaction {

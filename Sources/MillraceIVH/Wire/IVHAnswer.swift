@@ -37,6 +37,8 @@ public struct IVHAnswer: Sendable, Hashable {
   public var playAddress: String? { payload["PlayStreamAddr"]?.string.flatMap { $0.isEmpty ? nil : $0 } }
   /// `SessionStatus`; nil: there is none, or it is unknown.
   public var status: Status? { IVHNumber.read(payload["SessionStatus"]).flatMap(Status.init) }
+  /// `IsSessionStarted`: it needs no start any more. Session generation only.
+  public var isStarted: Bool { payload["IsSessionStarted"]?.bool ?? false }
   /// The error within the state of a session: session generation only.
   public var fault: IVHFault? {
     guard let code = IVHNumber.read(payload["ErrorCode"]), code != 0 else { return nil }

@@ -54,10 +54,15 @@ public struct IVHCall: Sendable, Hashable {
   public let operation: Operation
   /// The session; nil where none is concerned.
   public let session: String?
+  /// The id of a text's command, which is that of its request; nil: any.
+  let id: String?
   /// The members of the payload besides the session and the request's id.
   let members: [JSONValue.Member]
 
-  private init(_ operation: Operation, session: String? = nil, _ members: [JSONValue.Member] = []) {
+  private init(
+    _ operation: Operation, session: String? = nil, id: String? = nil, _ members: [JSONValue.Member] = []
+  ) {
+    self.id = id
     self.operation = operation
     self.session = session
     self.members = members
@@ -88,7 +93,7 @@ public struct IVHCall: Sendable, Hashable {
 
   /// Sends a text.
   public static func command(_ session: String, _ command: IVHCommand) -> IVHCall {
-    IVHCall(.command, session: session, command.members)
+    IVHCall(.command, session: session, id: command.id, command.members)
   }
 
   /// The body of the request.

@@ -79,6 +79,12 @@ public struct IVHFault: Error, Sendable, Hashable {
 
   /// True for a session that does not exist any more: a new one is needed.
   public var hasNoSession: Bool { [110_006, 110_013, 110_018].contains(code) }
+  /// True for an error of a text or a voice, and not of the account, of a session, of the picture or of the service.
+  public var isOfRequest: Bool {
+    guard code > 0 && code != 110_008 else { return false }
+    let category = error().category
+    return category != .auth && category != .quota && !hasNoSession && !isReplaced
+  }
   /// True when the same user has begun another session.
   public var isReplaced: Bool { code == 110_022 }
 

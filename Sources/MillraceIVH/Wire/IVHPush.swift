@@ -41,6 +41,8 @@ public struct IVHPush: Sendable, Hashable {
     public var display: String?
     /// True: the last part of it.
     public var isFinal = true
+    /// True: one of several parts; session generation.
+    public var isPart = false
     /// Neither a voice nor a text may interrupt it; the microphone is not to be heard during it.
     public var isUninterruptible = false, isMuted = false
     /// Something to display.
@@ -97,13 +99,18 @@ public struct IVHPush: Sendable, Hashable {
     let form = JSONForm(try IVHEnvelope.parse(bytes))
     if let fault = try IVHEnvelope.fault(of: form) {
       let payload = form["Payload"].flatMap { $0.members == nil ? nil : $0 }
-      raw = payload ?? .object([] as [JSONValue.Member])
+      let round = payload.flatMap { Self.round($0, generation) }
+      self.init(.failed(fault, isReply: round != nil && !fault.hasNoSession && !fault.isReplaced))
+      self.round = round
+      raw = payload ?? raw
       session = raw["SessionId"]?.string
-      round = Self.round(raw, generation)
-      event = .failed(fault, isReply: round != nil && !fault.hasNoSession && !fault.isReplaced)
       return
     }
-    let payload = try form.object("Payload")
+    try self.init(payload: form.object("Payload"), generation)
+  }
+
+  /// Parses the payload of a frame, or of the answer to a text that was sent by a request.
+  init(payload: JSONForm, _ generation: IVHGeneration) throws(JSONFormProblem) {
     raw = payload.json
     session = raw["SessionId"]?.string
     round = Self.round(raw, generation)
@@ -158,6 +165,7 @@ public struct IVHPush: Sendable, Hashable {
     case 3: return .speaking(try speaking(payload))
     case 4:
       var content = speech(payload, round: round)
+      content.isPart = true
       content.isFinal = payload["Final"]?.bool ?? false
       return .speech(content)
     case 5: return .reasoning(payload["Text"]?.string ?? "")

@@ -2,6 +2,7 @@ import CMillraceSys
 import Millrace
 import MillraceCore
 import MillraceDoubles
+internal import MillraceJSON
 import Synchronization
 
 /// A long voice that drives an avatar, available at once: what arrives at the double, and when.

@@ -1,6 +1,7 @@
 import Millrace
 import MillraceCore
 import MillraceDoubles
+internal import MillraceJSON
 
 /// Avatars of a service, against its double: the first service whose node can drive one.
 ///

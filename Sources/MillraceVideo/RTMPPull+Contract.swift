@@ -55,8 +55,8 @@ extension RTMPPull {
       ParameterContract(
         "replyEnds", .list(of: .string, count: 0...16), default: .list([]),
         text: """
-          with `replies`: a picture's message (`sei`) that contains one of these texts ends an utterance, also an interrupted one, at the \
-          time of the picture and without waiting for quiet
+          with `replies`: a picture's message (`sei`) that contains one of these texts ends an utterance, also an interrupted one, with the \
+          next sound that is quiet, however short that is
           """),
       ParameterContract(
         "silenceLevel", .number(-120...0), unit: "dB", default: -50,

@@ -245,7 +245,7 @@ public struct RTMPPull: ~Copyable, Node {
       ports.post(Event.firstPicture.rawValue) { $0.field("ms", taken, decimals: 1) }
     }
     for message in next.messages { report(message, of: count, &ports) }
-    if replies != nil, Self.endsReply(next.messages, replyEnds) { closeReplies(&ports) }
+    if Self.endsReply(next.messages, replyEnds) { replies?.mark() }
     count += 1
   }
 

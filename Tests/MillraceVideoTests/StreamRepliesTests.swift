@@ -7,8 +7,8 @@ import Testing
 struct StreamRepliesTests {
   private static let packet = 20
 
-  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins, and `_` is one that the
-  /// stream skips. Returns what each packet is: `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled; `E` is the
+  /// Takes a line of packets, `#` loud and `.` quiet; at `!` the reply is interrupted, at `>` the next begins, at `|` the stream says that
+  /// it is over, and `_` is one that the stream skips. Returns what each packet is: `.` of no reply, `r` of a reply, `e` the last of an utterance, `c` cancelled; `E` is the
   /// end of an utterance where the stream skips.
   private func taken(_ line: String, by replies: inout StreamReplies, from start: Int = 0) -> String {
     var time = start
@@ -17,6 +17,7 @@ struct StreamRepliesTests {
       switch mark {
       case "!": replies.interrupt(at: .milliseconds(Int64(time)))
       case ">": replies.beginNext()
+      case "|": replies.mark()
       case "_":
         if replies.skip(Self.packet) { result += "E" }
         time += Self.packet
@@ -54,6 +55,18 @@ struct StreamRepliesTests {
     #expect(taken("..##!##.##...##", by: &replies) == "..rrccccccccrr")
     #expect(replies.takeCancelled() == 8 * Self.packet)
     #expect(replies.takeCancelled() == nil)
+  }
+
+  @Test(
+    "after a mark the next quiet packet ends an utterance or its cancellation, and sound without one is another reply",
+    arguments: [
+      ("##|#.##", "rrrerr"), ("##!##|#.##", "rrccccrr"), ("##!#|######.#", "rrcccccrrrr"),
+      ("##|######.#", "rrrrrrrrrr"), ("..|##..", "..rrrr"),
+    ] as [(String, String)])
+  func mark(line: String, expected: String) {
+    // A third of the gap is four packets.
+    var replies = StreamReplies(gap: 240)
+    #expect(taken(line, by: &replies) == expected)
   }
 
   @Test("quiet before an interruption counts as quiet")

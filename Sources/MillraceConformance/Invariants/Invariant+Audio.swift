@@ -23,7 +23,9 @@ extension Invariant {
     }
     // An interruption may discard the mark of an announced end; nothing may add one.
     if ends > announced { findings.append("\(ends) utterances ended, and replyEnded announced \(announced)") }
-    let cuts = record.count("interrupted") + record.interruptions.count + record.losses
+    // So may a graph that is stopped.
+    let stops = record.entries.contains(.action(.stopped)) ? 1 : 0
+    let cuts = record.count("interrupted") + record.interruptions.count + record.losses + stops
     if ends + cuts < announced {
       findings.append("replyEnded announced \(announced) utterances, and \(ends) ended")
     }

@@ -6,6 +6,9 @@ package import MillraceCore
 /// an interruption the sound is cancelled until it was quiet for as long, because a service continues to speak for as long as its stream is
 /// late, and nothing in the sound says where another reply begins.
 ///
+/// A stream may also say that a reply is over (`mark`). What the codec makes of its last sound follows that, so that it ends with the next
+/// packet that is quiet.
+///
 /// Quiet is measured in the stream: sound that the stream skips is quiet, sound that is held up by the network is not. What comes after a
 /// stall may still be the interrupted utterance, so only an utterance ends by the clock (`pause`). A value type; no heap.
 package struct StreamReplies {
@@ -33,6 +36,8 @@ package struct StreamReplies {
   private var interruption = Nanoseconds.min
   private var cancelledFrames = 0
   private var ended: Int?
+  /// Frames since the stream has said that the reply is over; nil: it has not.
+  private var markedFrames: Int?
 
   /// - Parameter gap: frames of quiet that end an utterance.
   package init(gap: Int) { self.gap = gap }
@@ -47,12 +52,16 @@ package struct StreamReplies {
   ///   - time: when its first frame was expected to arrive, on the monotonic clock.
   package mutating func take(isLoud: Bool, frames: Int, time: Nanoseconds) -> Part {
     quietFrames = isLoud ? 0 : quietFrames + frames
+    passMark(frames)
     if state == .quiet, isLoud { state = time < interruption ? .cancelled : .utterance }
-    let isLast = quietFrames >= gap
+    let isLast = quietFrames >= gap || !isLoud && markedFrames != nil
     switch state {
     case .quiet: return .quiet
     case .utterance:
-      if isLast { state = .quiet }
+      if isLast {
+        state = .quiet
+        markedFrames = nil
+      }
       return .reply(isLast: isLast)
     case .cancelled:
       cancelledFrames += frames
@@ -60,6 +69,18 @@ package struct StreamReplies {
       return .cancelled
     }
   }
+
+  /// After a third of the gap, sound that does not become quiet is another reply.
+  private mutating func passMark(_ frames: Int) {
+    guard let passed = markedFrames else { return }
+    markedFrames = passed + frames
+    guard passed + frames > gap / 3 else { return }
+    markedFrames = nil
+    if state == .cancelled { beginNext() }
+  }
+
+  /// The stream says that the reply is over.
+  package mutating func mark() { if state != .quiet { markedFrames = 0 } }
 
   /// The reply was interrupted: what belongs to it, and what has arrived by now, is cancelled.
   package mutating func interrupt(at time: Nanoseconds) {
@@ -92,6 +113,7 @@ package struct StreamReplies {
 
   private mutating func endCancellation() {
     state = .quiet
+    markedFrames = nil
     if cancelledFrames > 0 { ended = (ended ?? 0) + cancelledFrames }
     cancelledFrames = 0
   }

@@ -213,7 +213,7 @@ let package = Package(
       name: "MillraceIVHDouble",
       dependencies: [
         "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceGraph",
-        "MillraceService", "MillraceConformance", "MillraceDoubles", "MillraceEngine", video,
+        "MillraceService", "MillraceConformance", "MillraceDoubles", "MillraceEngine", "MillraceAudio", video,
       ],
       swiftSettings: strict),
 

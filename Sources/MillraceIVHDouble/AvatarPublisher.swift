@@ -1,4 +1,5 @@
 #if Video
+  internal import MillraceAudio
   internal import MillraceCore
   internal import MillraceDoubles
   internal import MillraceEngine
@@ -20,6 +21,7 @@
     private static let catalogue: Catalogue = {
       var catalogue = Catalogue.videoNodes
       catalogue.add(AvatarNode.self)
+      catalogue.add(AudioResample.self)
       return catalogue
     }()
     /// All avatars share the workers.
@@ -43,11 +45,13 @@
       graph.add(
         "avatar", "double.avatar",
         ["voice": .integer(voice.number), "width": .integer(width), "height": .integer(height)])
+      // The codec's frames have 1,024 samples: at 16 kHz that would be 64 ms of delay.
+      graph.add("resample", "audio.resample", ["rate": 48_000])
       graph.add(
         "push", "rtmp.push",
         ["url": .string(address), "keyInterval": 1_000, "first": 100, "most": 1_000, "giveUp": 0])
       graph.link("avatar.out -> push.in")
-      graph.link("avatar.audio -> push.audio")
+      graph.link("avatar.audio -> resample -> push.audio")
       graph.link("avatar.messages -> push.sei")
       let plan = try Graph.load(graph, catalogue: Self.catalogue)
       let made = try Self.engine.prepare(plan, observesEvents: false)

@@ -38,7 +38,7 @@ public enum IVHProgram: ServiceProgram {
     return switch use {
     case .avatar: members
     case .voicedAvatar:
-      members + [JSONValue.Member("driver", "originalVoice"), JSONValue.Member("voice", "reply")]
+      members + [JSONValue.Member("driver", "originalVoice"), JSONValue.Member("audioFrom", "reply")]
     case .voice, .compressedVoice, .pictures: nil
     }
   }

@@ -34,6 +34,7 @@ import Testing
       (["session": "s"], "the session generation has no \"session\"", "leave it out"),
       (["driver": "convertedVoice"], "only the stream generation converts a voice", "use \"originalVoice\""),
       (["start": "never"], "the session generation needs a start", "use \"firstPicture\" or \"now\""),
+      (["voice": "v"], "only an asset has a choice of voices", "set \"asset\""),
       (["frame": 100], "the session generation takes packets of 160 ms", "leave it out"),
       (
         ["generation": "stream", "frame": 160], "the stream generation takes packets of 100 or 200 ms",

@@ -47,12 +47,12 @@ struct PictureTests {
               "key": "appkey-of-the-double", "token": "token-of-the-double", "user": "u", "poll": 50, "first": 10, "most": 50,
               "picture": 600000, "open": 600000 },
             "turn": { "type": "dialog.turn", "mode": "pushToTalk" },
-            "avatar": { "type": "rtmp.pull", "width": 160, "height": 284, "rate": 25, "replies": true, "first": 20, "most": 100,
+            "video": { "type": "rtmp.pull", "width": 160, "height": 284, "rate": 25, "replies": true, "first": 20, "most": 100,
               "replyEnds": ["TextOver", "AudioOver"] },
             "speaker": { "type": "audio.play", "device": "file", "path": "\(folder.file("heard.wav"))" },
             "movie": { "type": "video.record", "path": "\(folder.file("avatar.mp4"))" } },
-          "links": ["bot.stream -> avatar.address", "avatar.audio -> speaker", "avatar -> movie", "avatar.audio -> movie.audio",
-            "bot.events -> turn.service", "avatar.events -> turn.stream", "speaker.events -> turn.playback",
+          "links": ["bot.stream -> video.address", "video.audio -> speaker", "video -> movie", "video.audio -> movie.audio",
+            "bot.events -> turn.service", "video.events -> turn.stream", "speaker.events -> turn.playback",
             "turn.control -> bot.control"] }
         """
       var catalogue = Catalogue.ivh
@@ -162,13 +162,13 @@ struct PictureTests {
     #expect(stage.double.seen.violations == [], "\(stage.words)")
     let lines = stage.double.seen.lines
     #expect(lines.count { $0 == "> startsession" } == 1 && lines.count { $0 == "> closesession" } == 1)
-    let picture = try #require(stage.index("avatar", "firstPicture"))
+    let picture = try #require(stage.index("video", "firstPicture"))
     let begun = try #require(stage.index("bot", "replyStarted"))
     #expect(picture < begun)
     #expect(
       stage.count("speaker", "replyFinished") == 2 && stage.count("turn", "heard") == 2, "\(stage.words)")
     for status in ["TextStart", "TextOver"] {
-      #expect(stage.count("avatar", "sei", status) == 2, "\(stage.words)")
+      #expect(stage.count("video", "sei", status) == 2, "\(stage.words)")
     }
     let recording = try stage.recording()
     #expect(recording.flashes.count == 2, "\(recording.flashes)")

@@ -110,6 +110,10 @@ enum IVHResolution {
     _ values: ParameterValues, _ generation: IVHGeneration
   ) throws(NodeProblem) -> IVHCreation.Avatar {
     guard generation == .session else { return .account }
+    if values.given("asset") == nil, values.given("voice") != nil {
+      throw NodeProblem(
+        "only an asset has a choice of voices", parameter: "voice", cure: "set \"asset\", or leave it out")
+    }
     switch (values.given("project"), values.given("asset")) {
     case (let project?, nil): return .project(project)
     case (nil, let asset?): return .asset(asset, timbre: values.given("voice"))

@@ -99,7 +99,7 @@ enum AvatarVideo {
           "turn": { "type": "dialog.turn", "mode": "pushToTalk" },
           "video": { "type": "rtmp.pull", "width": 320, "height": 568, "rate": 25, "replies": true,
             "replyEnds": ["TextOver", "AudioOver"] },
-          "speaker": { "type": "audio.play" },
+          "speaker": { "type": "audio.play", "latency": 20 },
           "ear": { "type": "bench.played", "above": \(audible) },
           "eye": { "type": "bench.seen" },
           "notes": { "type": "bench.notes" } },
@@ -125,6 +125,7 @@ enum AvatarVideo {
   private static func interruptions(_ scene: Scene, _ watch: Watch) throws -> [Figure] {
     var (requests, silences, steps): ([Double], [Double], [Double]) = ([], [], [])
     var stale = 0
+    let begun = millrace_monotonic_ns()
     for round in 1...rounds {
       let asked = millrace_monotonic_ns()
       try scene.run.send(#"{"command":"say","text":"words"}"#, to: "turn")
@@ -142,7 +143,8 @@ enum AvatarVideo {
       stale += sounds.filter { $0.last + scene.epoch > time + allowed }.reduce(0) { $0 + $1.samples }
       if let step = step(scene, sounds, since: asked) { steps.append(step) }
     }
-    let pictures = scene.notes.pictures.map(\.time)
+    // Not those before the first sentence: a stream may begin with a gap.
+    let pictures = scene.notes.pictures.filter { $0.seen + scene.epoch > begun }.map(\.time)
     let gaps = zip(pictures, pictures.dropFirst()).map { Double($1 - $0) / 1e6 }.sorted()
     return [
       Figure(

@@ -483,14 +483,13 @@ final class DoubleSession: @unchecked Sendable {
 
   /// Several parts in the place of the whole.
   private func sayParts() {
-    let words = turn.says.split(separator: " ")
-    for (index, word) in words.enumerated() {
-      let isLast = index == words.count - 1
+    let parts = turn.says.split(separator: " ")
+    for (index, part) in parts.enumerated() {
+      let isLast = index + 1 == parts.count
       push(
         .object(
           [
-            JSONValue.Member("Type", 4),
-            JSONValue.Member("Text", .string(isLast ? String(word) : word + " ")),
+            JSONValue.Member("Type", 4), JSONValue.Member("Text", .string(part + (isLast ? "" : " "))),
             JSONValue.Member("Final", .bool(isLast)),
           ] + roundMember))
     }

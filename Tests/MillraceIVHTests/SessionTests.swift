@@ -403,7 +403,7 @@ import Testing
     #expect(player.session.phase == .listening)
   }
 
-  @Test("the parts of a text follow each other, whatever waits, and begin anew in another session")
+  @Test("the parts of a text follow each other although a text waits, and begin again in another session")
   func parts() {
     func part(_ text: String) -> IVHInput {
       .command(.extra(name: "streamText", payload: ["text": .string(text)]))

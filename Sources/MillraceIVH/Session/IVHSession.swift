@@ -453,7 +453,7 @@ public struct IVHSession: ServiceSession {
     for (gate, round) in gates.openAll() { post(.gate(gate, isOn: false, round: round)) }
   }
 
-  /// The utterance is over, whoever has ended it: what follows is another.
+  /// The utterance is over, however it has ended: what follows is another.
   private mutating func forgetVoice() {
     if voice.state == .running { actions.append(.send(.beginVoice)) }
     voice.state = .none
@@ -491,7 +491,7 @@ public struct IVHSession: ServiceSession {
     guard isDraining else { return }
     switch phase {
     case .thinking, .speaking, .yielding: return
-    // Where the service cannot be reached, nobody waits for it.
+    // The service cannot be reached: do not wait for it.
     case .waiting, .resuming, .ended: hangUp()
     default: if texts.isEmpty { hangUp() }
     }
@@ -669,18 +669,7 @@ public struct IVHSession: ServiceSession {
     finishTranscript()
     set(.uninterruptible, speech.isUninterruptible, round)
     set(.muted, speech.isMuted, round)
-    let text = speech.display ?? speech.text ?? ""
-    if !text.isEmpty || speech.isPart && speech.isFinal {
-      var part = DialogReply(text: text, isFinal: speech.isFinal, mode: .append, round: round)
-      if let spoken = speech.text, spoken != text { part.spoken = spoken }
-      post(.reply(part))
-    }
-    if let marked = speech.withMarks, !marked.isEmpty, marked != speech.text {
-      post(.extra(name: "TextPro", payload: .object(["text": .string(marked), "round": round.json])))
-    }
-    if let media = speech.media { post(.media(media)) }
-    for member in speech.rest { post(.extra(name: member.name, payload: member.value)) }
-    if speech.isScriptOver { post(.extra(name: "ChatStatus", payload: 4)) }
+    for event in speech.events(round) { post(event) }
   }
 
   private mutating func set(_ gate: DialogGate, _ isOn: Bool, _ round: String?) {
@@ -936,22 +925,18 @@ public struct IVHSession: ServiceSession {
     case (_, .begin(let values)): begin(values, named: "begin")
     case (_, .extra("newSession", let payload)): begin(payload.isNull ? nil : payload, named: "newSession")
     case (_, .mute(.audio, let isOn, nil)): voice.isMuted = isOn
-    case (_, .refreshAuth(let token?)):
-      guard !token.isEmpty else { return refuse("the \"token\" of \"refreshAuth\" is empty") }
-      actions.append(.useCredential(token))
+    case (_, .refreshAuth(let token?)) where !token.isEmpty: actions.append(.useCredential(token))
     case (.closing, .hangUp(nil, _)), (.ended, .hangUp(nil, _)): break
     case (.closing, _): refuse("the session is ending")
     case (.ended, _): refuse("the session has ended; send \"begin\" for another")
-    default: obey(command)
+    default: if let reason = rules.refusal(of: command) { refuse(reason) } else { obey(command) }
     }
   }
 
   private mutating func obey(_ command: DialogCommand) {
     switch command {
     case .say(let text, let isForced): speak(text, isVerbatim: true, isForced: isForced)
-    case .ask(let text, let images, let isForced):
-      guard images.isEmpty else { return refuse("the service takes no images") }
-      speak(text, isVerbatim: false, isForced: isForced)
+    case .ask(let text, _, let isForced): speak(text, isVerbatim: false, isForced: isForced)
     case .interrupt(let isForced): interrupt(isForced: isForced)
     case .hangUp(nil, _): hangUp()
     case .startSpeech: if rules.mode == .pushToTalk { voice.isWanted = true }
@@ -962,10 +947,13 @@ public struct IVHSession: ServiceSession {
       voice.isWanted = rules.mode == .duplex
       if rules.mode == .pushToTalk && voice.state == .running { interrupt(isForced: false) }
     case .update(let values): update(values)
-    case .extra(let name, let payload): obey(name, payload)
-    case .refreshAuth: refuse("\"refreshAuth\" needs a \"token\": the node cannot fetch one itself")
-    case .mute, .setRole, .hangUp, .begin, .call, .answerCall, .publish, .subscribe, .data:
-      refuse("\"\(command.name)\" is not supported by the service: there is one user, no room and no call")
+    case .extra("statSession", _):
+      guard let session else { return refuse("there is no session") }
+      query("statSession", .status(session))
+    case .extra("listSession", let payload): list(payload)
+    case .extra("queryConfig", _): query("queryConfig", .queryConfig)
+    case .extra("streamText", let payload): streamText(payload)
+    default: break
     }
   }
 
@@ -992,10 +980,6 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func speak(_ text: String, isVerbatim: Bool, isForced: Bool) {
-    guard !text.isEmpty else { return refuse("an empty text would interrupt; send \"interrupt\" for that") }
-    guard text.utf8.count <= IVHTexts.mostBytes else {
-      return refuse("the text has \(text.utf8.count) bytes, and the service accepts \(IVHTexts.mostBytes)")
-    }
     queue(
       IVHCommand.text(text, id: IVHID.make(), isVerbatim: isVerbatim, isForced: isForced, rules.generation),
       saying: text, isForced: isForced)
@@ -1027,25 +1011,10 @@ public struct IVHSession: ServiceSession {
     } catch { refuse("\(error)") }
   }
 
-  /// The vendor's own requests.
-  private mutating func obey(_ name: String, _ payload: JSONValue) {
-    switch name {
-    case "statSession":
-      guard let session else { return refuse("there is no session") }
-      query(name, .status(session))
-    case "listSession":
-      do throws(JSONFormProblem) {
-        query(name, .list(try IVHCall.Scope(payload, rules.generation), rules.generation))
-      } catch { refuse("\"listSession\": \(error)") }
-    case "queryConfig" where rules.generation == .stream: query(name, .queryConfig)
-    case "streamText" where rules.generation == .session: streamText(payload)
-    case "queryConfig", "streamText":
-      refuse("\"\(name)\" is not part of the \(rules.generation.rawValue) generation of the interface")
-    default:
-      refuse(
-        "\"\(name)\" is not known; known are statSession, listSession, queryConfig, streamText and newSession"
-      )
-    }
+  private mutating func list(_ payload: JSONValue) {
+    do throws(JSONFormProblem) {
+      query("listSession", .list(try IVHCall.Scope(payload, rules.generation), rules.generation))
+    } catch { refuse("\"listSession\": \(error)") }
   }
 
   private mutating func query(_ name: String, _ request: IVHCall) {

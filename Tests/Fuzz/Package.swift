@@ -39,6 +39,7 @@ let package = Package(
     fuzzer("FuzzFrames"),
     fuzzer("FuzzFraming", [product("MillraceJSON")]),
     fuzzer("FuzzHTTP"),
+    fuzzer("FuzzIVH", [product("MillraceDialog"), product("MillraceJSON"), product("MillraceCore")]),
     .target(
       name: "CFuzzImage", cSettings: [.define("MILLRACE_VIDEO")], linkerSettings: [.linkedLibrary("jpeg")]),
     fuzzer("FuzzImage", ["CFuzzImage"]),

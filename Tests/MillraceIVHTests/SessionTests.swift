@@ -500,4 +500,24 @@ import Testing
     #expect(words(player.play("unanswered")) == ["> closesession"])
     #expect(words(player.play("unanswered")).last == "end")
   }
+
+  @Test("a session whose creation is answered too late is closed")
+  func lateCreation() {
+    var player = player(to: .creating)
+    let number = player.number
+    player.now += player.session.rules.answer
+    _ = player.play(.tick)
+    player.play("later")
+    player.play("opened")
+    let late = player.play(Script.answer(#""SessionId":"late","SessionStatus":1"#, to: number))
+    #expect(words(late) == ["> closesession"])
+    #expect(player.session.session == nil && player.session.phase == .creating)
+  }
+
+  @Test("a request of the program that waits when the connection is lost is answered no")
+  func lostQuery() {
+    var player = player()
+    _ = player.play(.command(.extra(name: "statSession", payload: .null), id: "q"))
+    #expect(words(player.play("lost")).first == "answer")
+  }
 }

@@ -146,6 +146,7 @@ public struct IVHSession: ServiceSession {
     case .invalidMessage(let text):
       if isRunning { post(.network, .continue, "invalid message: \(text)") }
     case .lost(let error):
+      forgetRequests("the connection was lost")
       isConnected = false
       isChannelOpen = false
       lose(error)
@@ -343,6 +344,8 @@ public struct IVHSession: ServiceSession {
       // What a program interrupted by a request is answered in its response.
       let form = JSONForm(answer.payload)
       if form["Type"] != nil, let push = try? IVHPush(payload: form, rules.generation) { take(push) }
+    case .lateCreation:
+      if let late = answer.session, late != session, isConnected { call(.close(late), for: .abandon) }
     case .abandon: break
     case .query(let name, let id):
       let payload = answer.withoutAddresses
@@ -440,7 +443,7 @@ public struct IVHSession: ServiceSession {
 
   private mutating func closeChannel() {
     beatAt = nil
-    guard isChannelOpen || phase == .opening else { return }
+    guard isConnected, isChannelOpen || phase == .opening else { return }
     isChannelOpen = false
     actions.append(.send(.closeChannel))
   }
@@ -455,7 +458,7 @@ public struct IVHSession: ServiceSession {
 
   /// The utterance is over, however it has ended: what follows is another.
   private mutating func forgetVoice() {
-    if voice.state == .running { actions.append(.send(.beginVoice)) }
+    if voice.state == .running && isConnected { actions.append(.send(.beginVoice)) }
     voice.state = .none
     voice.isRecognised = false
   }
@@ -527,7 +530,7 @@ public struct IVHSession: ServiceSession {
   private mutating func finish(_ error: DialogError?) {
     discardTexts("the session has ended")
     leaveSession()
-    requests.forgetLifecycle()
+    forgetRequests("the session has ended")
     isConnected = false
     phaseEnd = nil
     beatAt = nil
@@ -908,6 +911,12 @@ public struct IVHSession: ServiceSession {
       answer(id, Self.error(.request, .continue, "text discarded: \(reason)", of: .command))
     }
     discardInterruptions(reason)
+  }
+
+  private mutating func forgetRequests(_ reason: String) {
+    for id in requests.forgetAll() {
+      answer(id, Self.error(.network, .continue, "not answered: \(reason)", of: .command))
+    }
   }
 
   private mutating func discardInterruptions(_ reason: String) {

@@ -19,6 +19,8 @@ struct IVHRequests: Sendable {
   enum Purpose: Sendable, Hashable {
     /// Lifecycle requests, one at a time; answers to forgotten ones are ignored.
     case create, poll, resume, start, close
+    /// A creation whose answer came too late: its session has to be closed.
+    case lateCreation
     /// The end of a session that is given up; its answer does not matter.
     case abandon
     /// A text over HTTP.
@@ -30,7 +32,7 @@ struct IVHRequests: Sendable {
     /// What an error of it concerns; nil: what its code says.
     var scope: DialogError.Scope? {
       switch self {
-      case .create, .poll, .resume, .start, .close, .abandon: .connection
+      case .create, .poll, .resume, .start, .close, .lateCreation, .abandon: .connection
       case .text: .reply
       case .query, .update: .command
       }
@@ -57,7 +59,23 @@ struct IVHRequests: Sendable {
   mutating func remove(_ number: Int) -> Purpose? { pending.removeValue(forKey: number) }
 
   /// Ignores the answer that is still pending for a lifecycle request.
-  mutating func forgetLifecycle() { pending = pending.filter { !$0.value.isLifecycle } }
+  mutating func forgetLifecycle() {
+    for (number, purpose) in pending where purpose.isLifecycle {
+      pending[number] = purpose == .create ? .lateCreation : nil
+    }
+  }
+
+  /// The connection is gone, and no answer will come.
+  /// - Returns: the commands that wait for one, in order: their `id`, or nil.
+  mutating func forgetAll() -> [String?] {
+    defer { pending = [:] }
+    return pending.sorted { $0.key < $1.key }.compactMap { _, purpose in
+      switch purpose {
+      case .query(_, let id), .update(let id): .some(id)
+      default: nil
+      }
+    }
+  }
 }
 
 /// Texts that wait until they may be sent.

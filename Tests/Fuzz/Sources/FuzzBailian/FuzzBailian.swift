@@ -167,6 +167,7 @@ private struct Dialog {
       guard case .command(_, let id?) = input else { fatalError("\(input) cannot be answered") }
       unanswered[id, default: 0] += 1
     case .useCredential: break
+    case .stream: fatalError("it has no streams")
     }
   }
 

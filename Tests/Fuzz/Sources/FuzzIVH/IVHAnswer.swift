@@ -1,0 +1,1 @@
+../../../../Sources/MillraceIVH/Wire/IVHAnswer.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceIVH/Session/IVHPush+Events.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceIVH/Session/IVHSession.swift

@@ -50,6 +50,8 @@ final class DoubleSession: @unchecked Sendable {
   private var ear = DoubleEar(.pcm, rate: 16_000)
   private var sequence = 0
   private var isVoiceEnding = false
+  /// `ReqId` of the present utterance, and of the last that has ended; session generation.
+  private var utterance = "", endedUtterance = ""
   /// Packets of the utterance that is recognised.
   private var recognised = 0
   /// What waits until the avatar begins to speak it.
@@ -317,7 +319,8 @@ final class DoubleSession: @unchecked Sendable {
       return Refusal(code: 110_015, text: "a text is spoken")
     }
     if isSession {
-      sequence = source == .voice ? sequence + 1 : 1
+      if request != utterance { beginUtterance(request) }
+      sequence += 1
       if data["Seq"]?.integer != sequence { double.violate("wrongSequence", "Seq is not \(sequence)") }
       if isLast && !audio.isEmpty { double.violate("fullLast", "the last packet is empty") }
     }
@@ -330,6 +333,8 @@ final class DoubleSession: @unchecked Sendable {
       }
       if let delay = timing.delay { double.note(delay: delay) }
     }
+    // What the client has sent before it could know of the end.
+    guard !isSession || utterance != endedUtterance else { return nil }
     guard driver != 1 else {
       recognise(isLast: isLast)
       return nil
@@ -351,6 +356,18 @@ final class DoubleSession: @unchecked Sendable {
     } else if recognised == 5 {
       push(["Type": 1, "Text": .string(String(hears.prefix(hears.count / 2)))])
     }
+  }
+
+  /// Another `ReqId`: what is left of the utterance before, such as that of a channel that was lost, is forgotten.
+  private func beginUtterance(_ request: String) {
+    utterance = request
+    sequence = 0
+    guard source == .voice else { return }
+    step += 1
+    source = .none
+    isSpeaking = false
+    picture?.voice.stop()
+    timing.begin()
   }
 
   private func beginVoice(_ request: String) {
@@ -536,6 +553,7 @@ final class DoubleSession: @unchecked Sendable {
 
   private func end(_ kind: End) {
     let wasVoice = source == .voice
+    if wasVoice { endedUtterance = utterance }
     source = .none
     step += 1
     guard isSpeaking || isSession else { return }

@@ -209,12 +209,14 @@ import Testing
     #expect(avatar.bench.close() == [])
   }
 
-  @Test("after an utterance that failed, the next one of the microphone is spoken")
-  func failedUtterance() async throws {
+  @Test(
+    "after an utterance that failed, or that was lost, the next one of the microphone is spoken",
+    arguments: [ServiceFault.Kind.error, .drop])
+  func failedUtterance(kind: ServiceFault.Kind) async throws {
     let avatar = try await Avatar(
       .session,
       scenario {
-        $0.turns[0].fault = ServiceFault(.error, at: .thinking)
+        $0.turns[0].fault = ServiceFault(kind, at: .thinking)
         $0.turns.append($0.turns[0])
         $0.turns[1].fault = nil
       }, ["driver": "originalVoice"])

@@ -243,7 +243,8 @@ public struct DialogTurn: Node, ~Copyable {
     case .cancelSpeech: try send(#"{"command":"cancelSpeech"}"#, &ports)
     case .interrupt(isForced: false): try send(#"{"command":"interrupt"}"#, &ports)
     case .interrupt: try send(#"{"command":"interrupt","force":true}"#, &ports)
-    case .hangUp: try send(#"{"command":"hangUp"}"#, &ports)
+    case .hangUp(isLate: false): try send(#"{"command":"hangUp"}"#, &ports)
+    case .hangUp: try send(#"{"command":"hangUp","reason":"timeout"}"#, &ports)
     case .passQuestion:
       if let packet = question.take() { try passCommand(packet, &ports) }
     case .dropQuestion: discardQuestion(Self.reason(toDropOn: input), &ports)

@@ -52,6 +52,8 @@ final class DoubleSession: @unchecked Sendable {
   private var isVoiceEnding = false
   /// `ReqId` of the present utterance, and of the last that has ended; session generation.
   private var utterance = "", endedUtterance = ""
+  /// A fault has made the rest of the utterance silent.
+  private var isVoiceLost = false
   /// Packets of the utterance that is recognised.
   private var recognised = 0
   /// What waits until the avatar begins to speak it.
@@ -303,6 +305,10 @@ final class DoubleSession: @unchecked Sendable {
       if isRefused { return nil }
     }
     guard source == .text else { return nil }
+    guard isSpeaking else {
+      double.violate("earlyInterruption", "a text was interrupted before it began")
+      return nil
+    }
     double.observer.interrupted?()
     end(.interrupted)
     return nil
@@ -373,25 +379,34 @@ final class DoubleSession: @unchecked Sendable {
   private func beginVoice(_ request: String) {
     source = .voice
     isVoiceEnding = false
+    isVoiceLost = false
     step += 1
     reply = double.nextReply()
     turn = double.nextTurn()
     round = nextRound(request)
     held = []
     let plan = step
-    if misbehave(at: .thinking) { return }
+    if misbehave(at: .thinking) {
+      isVoiceLost = true
+      return
+    }
     // The picture shows the voice in real time; the lead absorbs a late packet.
     double.later(max(turn.thinks, picture == nil ? 0 : Self.voiceLead)) { [self] in
       guard plan == step, source == .voice else { return }
-      begun()
+      beginSpeakingVoice()
     }
+  }
+
+  private func beginSpeakingVoice() {
+    begun()
+    isVoiceLost = misbehave(at: .responding)
   }
 
   /// Milliseconds of voice that an avatar with a picture waits for.
   private static let voiceLead = 320
 
   private func hold(_ audio: [UInt8]) {
-    guard let voice = picture?.voice, source == .voice else { return }
+    guard let voice = picture?.voice, source == .voice, !isVoiceLost else { return }
     held += Self.samples(audio)
     guard isSpeaking else { return }
     voice.speak(held)
@@ -409,14 +424,16 @@ final class DoubleSession: @unchecked Sendable {
     guard source == .voice else { return }
     if isCut { return end(.interrupted) }
     isVoiceEnding = true
+    if isSpeaking, !isVoiceLost { isVoiceLost = misbehave(at: .midway) }
     let plan = step
     double.later(turn.thinks + 50) { [self] in
-      guard plan == step, source == .voice else { return }
-      if !isSpeaking { begun() }
+      guard plan == step, source == .voice, !isVoiceLost else { return }
+      if !isSpeaking { beginSpeakingVoice() }
       // It is over when the rest of it was spoken.
       let rest = picture.map { $0.voice.waiting * 1_000 / AvatarVoice.rate } ?? 0
       double.later(rest) { [self] in
-        if plan == step, source == .voice { end(.client) }
+        guard plan == step, source == .voice, !isVoiceLost, !misbehave(at: .answered) else { return }
+        end(.client)
       }
     }
   }

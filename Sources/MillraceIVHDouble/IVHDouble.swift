@@ -48,6 +48,9 @@ public final class IVHDouble: Sendable {
     return IVHDouble(server, desk, pictures)
   }
 
+  /// Adds a line to what the double prints.
+  func note(_ line: String) { server.note(line) }
+
   /// Discards what the report lists of a dialogue.
   public func forget() { server.forget() }
 
@@ -119,6 +122,7 @@ final class IVHRequestHandler: @unchecked Sendable {
       server.later(failure?.delay ?? 0) { [self] in
         var result = answer ?? self.answer(operation, isSession: isSession, request)
         if let failure, failure.status != 200 { result.status = failure.status }
+        if result.isRefusal { server.note("< \(operation) refused: \(result.reason)") }
         reply.send(result.response(at: time))
       }
     }
@@ -281,13 +285,28 @@ final class IVHRequestHandler: @unchecked Sendable {
       server.violate("noSession", "a channel of no session: requestid is the SessionId")
       return .refuse(status: 404, "no such session")
     }
-    if let index = failing.firstIndex(where: { $0.operation == "commandchannel" }) {
-      return .refuse(status: failing.remove(at: index).status, "as the scenario requires")
+    if let index = failing.firstIndex(where: { $0.operation == IVHMembers.Failure.channel }) {
+      return fail(failing.remove(at: index))
     }
     if let refusal = avatar.refusalOfChannel { return .refuse(status: refusal.status, refusal.text) }
     return .webSocket { socket in
       avatar.open(socket)
       return { avatar.handle($0, of: socket) }
+    }
+  }
+}
+
+extension IVHRequestHandler {
+  /// Refuses a channel, or does not answer.
+  private func fail(_ failure: IVHMembers.Failure) -> HTTPServer.Decision {
+    .receive { [self] _, reply in
+      server.later(failure.delay) { [self] in
+        if failure.drops { return reply.drop() }
+        var result = IVHResponse.refusal(failure.code, "as the scenario requires")
+        result.status = failure.status == 200 ? 403 : failure.status
+        server.note("< commandchannel refused: \(result.reason)")
+        reply.send(result.response(at: time))
+      }
     }
   }
 }
@@ -307,6 +326,11 @@ struct IVHResponse {
     reply.text = text
     return reply
   }
+
+  var isRefusal: Bool { code != 0 || status >= 400 }
+
+  /// The code or status, and the text.
+  var reason: String { "\(code == 0 ? status : code) \(text)" }
 
   /// With the request's id, as the session generation answers.
   func repeating(_ id: JSONValue?) -> IVHResponse {

@@ -11,8 +11,19 @@ public enum IVHProgram: ServiceProgram {
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
     var scenario: IVHScenario = try options.load(faults: IVHConformance.faults)
-    if case .conversation = options.scenario { scenario.hasPicture = true }
-    return try await IVHDouble.listen(scenario, options)
+    switch options.scenario {
+    case .conversation: scenario.hasPicture = true
+    case .standard: scenario.hasPicture = PictureServer.isInstalled && !options.keeps
+    case .text: break
+    }
+    let double = try await IVHDouble.listen(scenario, options)
+    if !scenario.hasPicture { double.note("# no picture: \(noPicture(options))") }
+    return double
+  }
+
+  private static func noPicture(_ options: DoubleOptions) -> String {
+    options.scenario == .standard
+      ? "it needs the packages nginx and libnginx-mod-rtmp" : "the scenario has no \"picture\": true"
   }
 
   public static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]? {

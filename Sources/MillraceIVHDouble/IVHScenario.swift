@@ -49,6 +49,16 @@ public struct IVHMembers: ScenarioMembers {
     /// The connection is closed without an answer.
     public var drops = false
 
+    /// The operation of a channel that is opened.
+    static let channel = "commandchannel"
+    /// Every operation.
+    static let operations = [
+      channel, "newsession", "createsession", "createsessionbyasset", "startsession", "statsession",
+      "closesession",
+      "command", "configsession", "updatesessionconfig", "listsession", "listsessionofuin",
+      "listsessionofprojectid", "listsessionofassetvk", "queryconfig",
+    ]
+
     /// No failure yet: it needs an operation.
     public init() {}
   }
@@ -61,7 +71,7 @@ public struct IVHMembers: ScenarioMembers {
     case "preparing": preparing = try reader.integer(member, 0...600_000)
     case "quota": quota = try reader.integer(member, 0...100_000)
     case "opening": opening = try reader.text(member)
-    case "stream": stream = try reader.text(member)
+    case "stream": stream = try address(member, reader)
     case "picture": hasPicture = try reader.bool(member)
     case "width": width = try even(member, reader)
     case "height": height = try even(member, reader)
@@ -77,6 +87,14 @@ public struct IVHMembers: ScenarioMembers {
     return true
   }
 
+  private func address(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> String {
+    let address = try reader.text(member)
+    guard address.isEmpty || address.hasPrefix("rtmp://") else {
+      throw reader.problem(member.value, "\"stream\" is an address such as rtmp://127.0.0.1:1935/live")
+    }
+    return address
+  }
+
   private func even(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> Int {
     let value = try reader.integer(member, 32...1_920)
     guard value % 2 == 0 else {
@@ -90,7 +108,12 @@ extension IVHMembers.Failure {
   fileprivate init(_ node: JSONNode, _ reader: ScenarioReader) throws(ScenarioProblem) {
     for member in try reader.members(node, of: "a failure") {
       switch member.key {
-      case "operation": operation = try reader.text(member)
+      case "operation":
+        operation = try reader.text(member)
+        guard Self.operations.contains(operation) else {
+          throw reader.problem(
+            member.value, "there is no such operation; they are \(Self.operations.joined(separator: ", "))")
+        }
       case "code": code = try reader.integer(member, -1_000_000...1_000_000)
       case "status": status = try reader.integer(member, 200...599)
       case "delay": delay = try reader.integer(member, 0...600_000)

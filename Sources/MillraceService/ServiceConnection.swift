@@ -49,6 +49,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   private var silenceAt: Nanoseconds?
   /// Ends a stream of audio of which frames still wait, because of their pace.
   private var heldEnd: Endpoint.Session.Request?
+  private var haveSourcesEnded = false
   private var isDraining = false
   /// The command being handled, if it is to be answered.
   private var command: String?
@@ -332,6 +333,11 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     if exchange.isAudioOver.load(ordering: .acquiring) && silenceAt == nil && isVoiceSent {
       silenceAt = clock.now + settings.voice.frame
       handle(.audioEnded)
+    }
+    let isSent = exchange.isSent || session.isUnreachable && exchange.messages.peek() == nil
+    if exchange.haveSourcesEnded.load(ordering: .acquiring) && !haveSourcesEnded && isSent {
+      haveSourcesEnded = true
+      handle(.sourcesEnded)
     }
     if exchange.isOver.load(ordering: .acquiring) && !isDraining && exchange.isSent {
       isDraining = true

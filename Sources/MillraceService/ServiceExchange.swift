@@ -66,7 +66,9 @@ final class ServiceExchange: Sendable {
   let delivered = Atomic<Int>(0)
   /// The user's audio has ended.
   let isAudioOver = Atomic<Bool>(false)
-  /// The graph drains.
+  /// The graph drains: the sources of the user's audio, texts and images have ended.
+  let haveSourcesEnded = Atomic<Bool>(false)
+  /// All inputs have ended.
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
   let isStopped = Atomic<Bool>(false)

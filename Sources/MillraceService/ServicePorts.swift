@@ -115,6 +115,7 @@ public struct ServicePorts: ~Copyable {
     // A message without room counts as received.
     if isOver && isHandled { return try exchange.end.conclude() }
     inlet.reportEnd(ports)
+    if ports.isDraining { reportSourcesEnded(ports) }
     return .done
   }
 
@@ -125,6 +126,7 @@ public struct ServicePorts: ~Copyable {
     if isOver && isHandled { return try exchange.end.conclude() }
     // A message still being handed over is sent before the end.
     if !inlet.hasMessage { exchange.isOver.store(true, ordering: .releasing) }
+    if ports.isDraining { reportSourcesEnded(ports) }
     exchange.wakeSignal.signal()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
@@ -152,6 +154,15 @@ public struct ServicePorts: ~Copyable {
 
   /// True when the connection has handled every message, and nothing of what it answered waits here.
   private var isHandled: Bool { !inlet.hasMessage && exchange.messages.peek() == nil && exchange.isEmpty }
+
+  /// The graph drains: tells the connection once nothing more can come but commands, which may come from nodes that wait for this one.
+  private func reportSourcesEnded(_ ports: borrowing Ports) {
+    guard !exchange.haveSourcesEnded.load(ordering: .relaxed), !inlet.hasMessage,
+      inlet.haveSourcesEnded(ports)
+    else { return }
+    exchange.haveSourcesEnded.store(true, ordering: .releasing)
+    exchange.wakeSignal.signal()
+  }
 
   /// One step in each direction. True when there was work.
   private mutating func work(_ ports: inout Ports) throws(NodeFault) -> Bool {

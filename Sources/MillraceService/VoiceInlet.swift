@@ -168,6 +168,15 @@ struct VoiceInlet: ~Copyable {
     exchange.voiceCancelledBefore.store(exchange.voice.end, ordering: .releasing)
   }
 
+  /// True when neither audio, images nor texts can come any more.
+  func haveSourcesEnded(_ ports: borrowing Ports) -> Bool {
+    for case let input? in [inputs.audio, inputs.image, inputs.text]
+    where ports.isLinked(input: input) && !ports.isOver(input) {
+      return false
+    }
+    return true
+  }
+
   /// Reports the end of the user's audio once; the connection may send silence instead.
   mutating func reportEnd(_ ports: borrowing Ports) {
     guard let input = inputs.audio, !isAudioOver, ports.isLinked(input: input) && ports.isOver(input) else {

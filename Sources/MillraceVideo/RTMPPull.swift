@@ -120,11 +120,8 @@ public struct RTMPPull: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    if input.isLinked {
-      // With this input the engine does not end the node as it ends a source.
-      guard !ports.isDraining else { return try finish(&ports) }
-      follow(input.take(&ports), &ports)
-    }
+    // A graph that drains plays what is still to come: the input says when the stream is over.
+    if input.isLinked { follow(input.take(&ports), &ports) }
     return try play(&ports)
   }
 

@@ -381,7 +381,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
     arguments: [
       (
         TurnState.connecting, TurnState.closed,
-        [TurnAction.timedOut(.connecting), .hangUp, .timedOut(.closing)]
+        [TurnAction.timedOut(.connecting), .hangUp(isLate: true), .timedOut(.closing)]
       ),
       (.hearing, .listening, [.timedOut(.hearing)]),
       (.thinking, .listening, [.timedOut(.thinking), .cancelReplies, .interrupt(), .timedOut(.yielding)]),
@@ -390,7 +390,7 @@ private func check(_ machine: TurnMachine, _ actions: [TurnAction], now: Nanosec
       ),
       (.draining, .listening, [.timedOut(.draining), .cancelReplies, .interrupt(), .timedOut(.yielding)]),
       (.yielding, .listening, [.timedOut(.yielding)]),
-      (.reconnecting, .closed, [.timedOut(.reconnecting), .hangUp, .timedOut(.closing)]),
+      (.reconnecting, .closed, [.timedOut(.reconnecting), .hangUp(isLate: true), .timedOut(.closing)]),
       (.closing, .closed, [.timedOut(.closing)]),
     ])
   func timeouts(state: TurnState, end: TurnState, actions: [TurnAction]) {

@@ -177,7 +177,10 @@ import Testing
     arguments: [IVHGeneration.stream, .session])
   func accounts(generation: IVHGeneration) async throws {
     for (parameters, change, text) in [
-      (["token": "secret-and-wrong"], { _ in }, "the signature is wrong"),
+      (
+        ["token": "secret-and-wrong"], { _ in },
+        "the signature is wrong; check \"key\" and \"token\", which the example graphs take from IVH_APPKEY"
+      ),
       ([:], { $0.clock = 301 }, "the clock of this machine is 301 s behind the service's"),
     ] as [([String: ParameterValue], (inout IVHScenario) -> Void, String)] {
       let avatar = try await Avatar(generation, scenario(change), parameters)

@@ -89,7 +89,8 @@ enum SessionScript {
       ("refreshAuth", .command(.refreshAuth(token: "t"))), ("setRole", .command(.setRole("r"))),
       ("hangUp", .command(.hangUp())), ("voiceBegan", .voiceBegan), ("voiceEnded", .voiceEnded),
       ("audioEnded", .audioEnded), ("finished", .finished), ("replyCancelled", .replyCancelled),
-      ("drain", .drain), ("tick", .tick),
+      ("drain", .drain), ("sourcesEnded", .sourcesEnded), ("tick", .tick),
+      ("timeout", .command(.hangUp(reason: DialogCommand.timeout))),
     ]
   }
 

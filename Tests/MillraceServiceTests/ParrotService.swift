@@ -72,7 +72,7 @@ struct ParrotSession: ServiceSession {
     case .voiceBegan: return [.post(.extra(name: "voiceBegan", payload: .null))]
     case .voiceEnded: return [.send(.voiceEnd)]
     case .firstPicture: return [.post(.extra(name: "firstPicture", payload: .null))]
-    case .drain:
+    case .sourcesEnded, .drain:
       isClosed = true
       return [.send(.bye), .disconnect, .end(nil)]
     case .tick: return tick(time)

@@ -23,6 +23,10 @@ struct EchoSession: ServiceSession {
   private var hasAudio = false
   /// The service still listens to what was sent to be said: it takes one text.
   private var hasSaid = false
+  /// The graph drains: the session ends with the reply.
+  private var isDraining = false
+  /// Why the service cannot be reached.
+  private var loss: DialogError?
   private var now: Nanoseconds = 0
   private var actions: [ServiceAction<EchoRequest>] = []
 
@@ -43,9 +47,8 @@ struct EchoSession: ServiceSession {
   private var isConnected: Bool {
     phase != .idle && phase != .connecting && phase != .waiting && phase != .closed
   }
-  var uplink: VoiceUplink {
-    phase == .closed ? .drop : isConnected && phase != .greeting ? .send : .keep
-  }
+  private var isReady: Bool { isConnected && phase != .greeting }
+  var uplink: VoiceUplink { phase == .closed ? .drop : isReady ? .send : .keep }
 
   /// The wire measures the silence of the service, and does not while it is paused.
   mutating func excuseSilence(at time: Nanoseconds) {}
@@ -75,6 +78,9 @@ struct EchoSession: ServiceSession {
     case .replyCancelled where hasAudio: endReply(by: .local, isCancelled: true)
     case .finished where followsPlayback && phase == .playing: played()
     case .delivered where !followsPlayback && phase == .playing: played()
+    case .sourcesEnded:
+      isDraining = true
+      if phase == .listening || phase == .waiting { end(nil, isLocal: true) }
     case .drain where phase != .closed:
       closeReply()
       end(nil, isLocal: true)
@@ -113,9 +119,11 @@ struct EchoSession: ServiceSession {
       guard phase != .yielding || state == .listening else { return }
       if phase != .thinking || state != .responding { cutReply(by: .service) }
       reply = number
+      loss = nil
       enter(state == .listening ? .listening : state == .thinking ? .thinking : .responding)
       post(.state(state))
       if state == .responding { post(.replyStarted(round: nil)) }
+      if state == .listening && isDraining { end(nil, isLocal: true) }
     case .speech(let isOn):
       post(isOn ? .speechStarted : .speechEnded)
       // While the service thinks, the user continues what will be answered.
@@ -177,9 +185,10 @@ struct EchoSession: ServiceSession {
       hasSaid = true
       actions.append(.send(.say(text)))
     case .interrupt: endReply(by: .local)
-    case .hangUp(nil, _):
+    case .hangUp(nil, let reason):
       cutReply(by: .local)
-      end(nil, isLocal: true)
+      let isLate = reason == DialogCommand.timeout && !isReady
+      end(isLate ? loss ?? .late("echo") : nil, isLocal: true)
     case .say, .ask: refuse("the service takes one text, without images, each time it listens")
     default: refuse("\"\(command.name)\" is not supported by the service")
     }
@@ -192,9 +201,11 @@ struct EchoSession: ServiceSession {
   /// The connection is of no use any more.
   private mutating func lose(_ error: DialogError) {
     post(.error(error))
+    loss = error
     if phase != .playing { cutReply(by: .service) }
     enter(.waiting)
     actions.append(.disconnect)
+    if isDraining { return end(error) }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): end(isFailure ? error : nil)
     case .reconnect(let wait), .retry(let wait):

@@ -71,6 +71,8 @@ public struct BailianSession: ServiceSession {
   private var next: (beginning: BailianBeginning, id: String?)?
   /// The graph drains: no other dialogue follows.
   private var isDraining = false
+  /// Why there is no dialogue.
+  private var loss: DialogError?
   private var isStrayReported = false
   private var policy: ReconnectPolicy
   private var phaseEnd: Nanoseconds?
@@ -137,6 +139,7 @@ public struct BailianSession: ServiceSession {
     case .replyCancelled: replyCancelled()
     case .audioEnded: audioEnded()
     case .voiceBegan, .voiceEnded, .firstPicture: break
+    case .sourcesEnded: sourcesEnded()
     case .drain:
       isDraining = true
       if phase != .closed && phase != .stopping { drain() }
@@ -272,8 +275,9 @@ public struct BailianSession: ServiceSession {
     speech.isTapped = false
     if video.state != .off { video.isWanted = true }
     _ = commands.take()
+    loss = error
     // No more audio will follow, and what was said has no listener.
-    if speech.hasEnded && phase == .connecting { return finish(error) }
+    if isDraining || speech.hasEnded && phase == .connecting { return finish(error) }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): finish(isFailure ? error : nil)
     case .reconnect(let wait), .retry(let wait):
@@ -292,12 +296,13 @@ public struct BailianSession: ServiceSession {
   }
 
   /// Ends the dialogue at once, and cuts off the reply.
-  private mutating func hangUp() {
+  /// - Parameter isLate: `dialog.turn` has waited too long; without a dialogue that is a failure.
+  private mutating func hangUp(isLate: Bool = false) {
     switch phase {
     case .idle, .ended: finish(nil)
-    case .connecting, .waiting:
+    case .starting where isLate, .connecting, .waiting:
       actions.append(.disconnect)
-      finish(nil)
+      finish(isLate ? loss ?? .late("bailian") : nil)
     default:
       cutReply(by: .local)
       reply.clear()
@@ -419,6 +424,7 @@ public struct BailianSession: ServiceSession {
 
   private mutating func listening() {
     speech.hasListened = true
+    loss = nil
     if beatAt == nil { beatAt = now &+ rules.heartBeat }
     // The service repeats it while the user is speaking.
     guard phase != .talking else { return post(.state(.listening)) }
@@ -427,7 +433,7 @@ public struct BailianSession: ServiceSession {
     reply.forgetStart()
     isAsked = false
     isStrayReported = false
-    enter(.listening, limit: speech.hasEnded && rules.linger > 0 ? rules.linger : nil)
+    enter(.listening, limit: linger)
     post(.state(.listening))
     if video.state == .requested { video.state = .on }
     takeTurn()
@@ -657,7 +663,7 @@ public struct BailianSession: ServiceSession {
     case .mute(.audio, let isOn, nil): speech.isMuted = isOn
     case .mute(.video, let isOn, nil): video.isMuted = isOn
     case .refreshAuth(let token?): renew(token)
-    case .hangUp(nil, _): hangUp()
+    case .hangUp(nil, let reason): hangUp(isLate: reason == DialogCommand.timeout)
     case .begin(let values): begin(values)
     case .extra(let name, let payload): obey(name, payload)
     case .refreshAuth(nil): refuse("\"refreshAuth\" needs a \"token\": the node cannot fetch a key itself")
@@ -774,7 +780,23 @@ public struct BailianSession: ServiceSession {
   private mutating func audioEnded() {
     speech.hasEnded = true
     if mode == .pushToTalk { stopSpeech() }
-    if phase == .listening, rules.linger > 0 { enter(.listening, limit: rules.linger) }
+    if phase == .listening { enter(.listening, limit: linger) }
+  }
+
+  /// How long the service may listen to silence until the dialogue ends; nil: for ever.
+  private var linger: Nanoseconds? {
+    if speech.hasEnded && rules.linger > 0 { return rules.linger }
+    return isDraining ? 0 : nil
+  }
+
+  /// The graph drains: the reply is played to its end, and a dialogue that would wait for ever ends.
+  private mutating func sourcesEnded() {
+    isDraining = true
+    switch phase {
+    case .ended: finish(nil)
+    case .listening where linger == 0: hangUp()
+    default: break
+    }
   }
 
   /// Asks now, or when the service listens; a newer question replaces an older one.

@@ -28,9 +28,25 @@ public protocol ServiceSession: Sendable {
   var isEnding: Bool { get }
   /// True after the end: nothing is sent any more.
   var isClosed: Bool { get }
+  /// The connection is lost, and the next attempt has not succeeded yet: a graph that drains does not wait for it.
+  var isUnreachable: Bool { get }
 
   /// Nothing was read from the service, because the graph had no room: timeouts for its silence start again.
   mutating func excuseSilence(at time: Nanoseconds)
+}
+
+extension DialogError {
+  /// The failure of a session that is ended with `DialogCommand.timeout` although nothing has gone wrong yet.
+  public static func late(_ vendor: String) -> DialogError {
+    DialogError(
+      vendor: vendor, category: .network, reaction: .refuse, scope: .connection,
+      text: "the service was not ready in the time that dialog.turn allows; raise its \"connect\"")
+  }
+}
+
+extension ServiceSession {
+  /// False: the service takes what is said as soon as it is said.
+  public var isUnreachable: Bool { false }
 }
 
 /// An input of a service's session.
@@ -70,7 +86,10 @@ public enum ServiceInput<Message: Sendable & Hashable>: Sendable, Hashable {
   case voiceEnded
   /// The first picture of the stream with replies is shown.
   case firstPicture
-  /// The graph drains.
+  /// The graph drains: its sources have ended, and what they had to say was handed over. What is under way is finished, and then the
+  /// session ends.
+  case sourcesEnded
+  /// All inputs of the node have ended.
   case drain
   /// Time has passed.
   case tick

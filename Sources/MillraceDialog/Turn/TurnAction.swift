@@ -1,7 +1,9 @@
 /// What a turn machine asks for. Actions are carried out in order.
 public enum TurnAction: Sendable, Hashable {
   /// Commands to the service.
-  case startSpeech, stopSpeech, cancelSpeech, hangUp
+  case startSpeech, stopSpeech, cancelSpeech
+  /// The command that ends the dialogue; late: because the service was not there in time.
+  case hangUp(isLate: Bool = false)
   /// The command that interrupts the reply; forced: even where the service does not allow it.
   case interrupt(isForced: Bool = false)
   /// Send the waiting question to the service.
@@ -59,7 +61,7 @@ public enum BargeInSource: UInt8, Sendable, Hashable, CaseIterable {
 public struct TurnActions: Sendable {
   /// More than the longest list a step can produce: that of a timeout followed by that of an input.
   public static let limit = 16
-  private var actions = InlineArray<16, TurnAction>(repeating: .hangUp)
+  private var actions = InlineArray<16, TurnAction>(repeating: .startSpeech)
   /// The number of actions, at most `limit`.
   public private(set) var count = 0
 

@@ -177,7 +177,7 @@ public struct TurnMachine: Sendable {
       guard state != .closing else { return true }
       cancelReply()
       dropPending()
-      actions.add(.hangUp)
+      actions.add(.hangUp())
       enter(.closing)
     default: return false
     }
@@ -556,7 +556,7 @@ public struct TurnMachine: Sendable {
     switch state {
     case .idle, .listening, .closed: deadline = nil
     case .connecting, .reconnecting:
-      actions.add(.hangUp)
+      actions.add(.hangUp(isLate: true))
       dropPending()
       enter(.closing)
     case .hearing:

@@ -45,6 +45,9 @@ public enum DialogCommand: Sendable, Hashable {
 }
 
 extension DialogCommand {
+  /// The reason of a `hangUp` that `dialog.turn` sends when the service was not there in time: the session has failed.
+  public static let timeout = "timeout"
+
   /// Its name in JSON.
   public var name: String {
     switch self {

@@ -119,7 +119,7 @@ struct IVHEndpoint: ServiceEndpoint {
       switch try IVHAnswer.parse(response.body) {
       case .success(let answer) where response.status < 400: return .answer(answer, to: number)
       case .success: break
-      case .failure(let fault): return .refused(skew.explain(fault), to: number)
+      case .failure(let fault): return .refused(explain(fault, skew), to: number)
       }
     } catch  where response.status < 400 {
       return .failed(
@@ -131,6 +131,12 @@ struct IVHEndpoint: ServiceEndpoint {
       .refused, status: response.status,
       "\(response.address.authority) answered with status \(response.status)\(skew.text)")
     return .failed(DialogError(problem, vendor: vendor, cure: Self.cure), to: number)
+  }
+
+  /// Adds the cure to a refusal of the account.
+  private static func explain(_ fault: IVHFault, _ skew: IVHClockSkew) -> IVHFault {
+    guard skew.text.isEmpty else { return fault.adding(skew.text) }
+    return fault.code == IVHFault.notAuthorised ? fault.adding(cure) : fault
   }
 
   private static let cure =
@@ -183,10 +189,5 @@ struct IVHClockSkew {
     let side = seconds > 0 ? "ahead of" : "behind"
     return "; the clock of this machine is \(abs(seconds)) s \(side) the service's, which allows "
       + "\(IVHAccount.clockTolerance) s; set the clock"
-  }
-
-  func explain(_ fault: IVHFault) -> IVHFault {
-    guard seconds != nil else { return fault }
-    return IVHFault(fault.code, (fault.text.isEmpty ? fault.error().text : fault.text) + text)
   }
 }

@@ -100,8 +100,8 @@ public struct IVHRules: Sendable, Hashable {
   /// How far the stream may be behind the service, where something of the reply was heard already: nothing more comes after that. The
   /// vendor states 1 to 3 s for RTMP.
   public var lag: Nanoseconds = .milliseconds(3_000)
-  /// The same where nothing of the reply was heard yet.
-  public var silence: Nanoseconds = .milliseconds(15_000)
+  /// The same where nothing of the reply was heard yet: it may have no sound.
+  public var silence: Nanoseconds = .milliseconds(6_000)
   /// Timeout for the answer to the end of the session.
   public var close: Nanoseconds = .milliseconds(2_000)
 

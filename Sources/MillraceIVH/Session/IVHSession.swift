@@ -67,8 +67,14 @@ public struct IVHSession: ServiceSession {
   private var hasStream = false
   /// The graph drains: the session ends with what is to be spoken.
   private var isDraining = false
+  /// It drains because its sources were ended: a service that cannot be reached is not waited for.
+  private var haveSourcesEnded = false
   /// The user's audio has ended.
   private var hasAudioEnded = false
+  /// Why the session is not running.
+  private var loss: DialogError?
+  /// The interruption that ends what is spoken: it is sent once that has begun.
+  private var stop = (isSent: false, isForced: false)
   /// `begin` arrived while the session before was ending.
   private var next: IVHBeginning?
   /// The user of the next session.
@@ -121,6 +127,8 @@ public struct IVHSession: ServiceSession {
   public var isEnding: Bool { phase == .closing }
   /// Closed for good.
   public var isClosed: Bool { phase == .closed }
+  /// Between two attempts, or asking whether the session still runs.
+  public var isUnreachable: Bool { phase == .waiting || phase == .resuming }
 
   /// What ends the session without waiting for an answer; nil: there is none.
   var closingRequest: IVHRequest? { session.map { .call(.close($0), 0) } }
@@ -168,6 +176,9 @@ public struct IVHSession: ServiceSession {
       hasAudioEnded = true
       endVoice(isCut: false)
       if phase == .listening { enter(.listening, limit: linger) }
+    case .sourcesEnded:
+      haveSourcesEnded = true
+      drain()
     case .drain: drain()
     }
     sendText()
@@ -370,7 +381,9 @@ public struct IVHSession: ServiceSession {
       }
       lose(error.ofSetup(isCreation: purpose == .create))
     case .close where phase == .closing:
-      if fault == nil, !isCloseRepeated, let session {
+      if fault == nil || error.reaction.isRepeatable && fault?.hasNoSession != true, !isCloseRepeated,
+        let session
+      {
         isCloseRepeated = true
         return call(.close(session), for: .close)
       }
@@ -379,7 +392,11 @@ public struct IVHSession: ServiceSession {
       finish(nil)
     case .text:
       if let fault, fault.hasNoSession || fault.isReplaced { return loseSession(error, fault) }
-      post(.error(error))
+      // A refusal of the account is one of every request.
+      if let fault, !fault.isOfRequest { return lose(fault.error()) }
+      var passing = error
+      passing.reaction = .continue
+      post(.error(passing))
       if phase == .thinking || phase == .yielding { listen() }
     case .query(_, let id), .update(let id):
       var error = error
@@ -420,8 +437,12 @@ public struct IVHSession: ServiceSession {
     default: break
     }
     post(.error(error))
+    loss = error
+    // What the service has finished is still played.
+    if phase != .draining { closeReply(by: .service) }
     forgetReply()
     closeChannel()
+    guard !haveSourcesEnded else { return end(error) }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): end(isFailure ? error : nil)
     case .reconnect(let wait), .retry(let wait):
@@ -484,8 +505,8 @@ public struct IVHSession: ServiceSession {
 
   /// Ends the session when what is to be spoken was spoken.
   private mutating func drain() {
-    guard phase != .closing && phase != .closed else { return }
     isDraining = true
+    guard phase != .closing && phase != .closed else { return }
     endVoice(isCut: false)
     endIfDone()
   }
@@ -493,18 +514,19 @@ public struct IVHSession: ServiceSession {
   private mutating func endIfDone() {
     guard isDraining else { return }
     switch phase {
-    case .thinking, .speaking, .yielding: return
-    // The service cannot be reached: do not wait for it.
-    case .waiting, .resuming, .ended: hangUp()
+    case .thinking, .speaking, .draining, .yielding: return
+    case .waiting where haveSourcesEnded, .resuming where haveSourcesEnded: end(loss)
+    case .ended: hangUp()
     default: if texts.isEmpty { hangUp() }
     }
   }
 
-  private mutating func hangUp() {
+  /// - Parameter isLate: `dialog.turn` has waited too long; a session that is not running has failed.
+  private mutating func hangUp(isLate: Bool = false) {
     switch phase {
     case .closing, .closed: return
     case .ended: finish(nil)
-    default: end(nil)
+    default: end(isLate && !isRunning ? loss ?? .late("ivh") : nil)
     }
   }
 
@@ -611,7 +633,12 @@ public struct IVHSession: ServiceSession {
       fallSilent()
     case .waiting: if isConnected { resume() } else { connect() }
     case .listening: if texts.isEmpty { hangUp() } else { enter(.listening, limit: linger) }
-    case .closing: finish(nil)
+    case .closing:
+      post(
+        .network, .continue,
+        "the service did not confirm the end of the session within \(rules.close / 1_000_000) ms; it closes idle sessions itself, after "
+          + "10 minutes")
+      finish(nil)
     default: break
     }
   }
@@ -713,7 +740,7 @@ public struct IVHSession: ServiceSession {
     case .yielding:
       // It was interrupted before it began, which the service does not accept before now.
       reply.round = round
-      if voice.state == .none { send(texts.interruption(isForced: false, rules.generation)) }
+      if voice.state == .none { sendInterruption() }
       return enter(.yielding, limit: rules.reaction)
     case .listening, .thinking, .draining: break
     default: return
@@ -742,14 +769,14 @@ public struct IVHSession: ServiceSession {
     }
     reply.close()
     post(.replyEnded(round: round, utterances: 0))
-    // A draining graph plays nothing any more, so no playback report follows.
-    guard rules.followsPlayback && !isDraining else { return listen() }
+    guard rules.followsPlayback else { return listen() }
     enter(.draining, limit: reply.isAudible ? rules.playback : reply.wasHeard ? rules.lag : rules.silence)
   }
 
   /// The avatar is silent, and what it said was heard.
   private mutating func listen() {
     enter(.listening, limit: linger)
+    loss = nil
     post(.state(.listening))
     endIfDone()
   }
@@ -808,6 +835,11 @@ public struct IVHSession: ServiceSession {
       if commandID != nil { actions.append(.answerLater) }
       reply.interruptions.append(commandID)
       send(IVHCommand.interruption(id: IVHID.make(), isForced: true, rules.generation))
+    case .yielding:
+      guard isForced && !stop.isForced else { return }
+      stop.isForced = true
+      // The session generation knows one kind.
+      if stop.isSent && rules.generation == .stream { sendInterruption() }
     default: break
     }
   }
@@ -830,11 +862,15 @@ public struct IVHSession: ServiceSession {
   private mutating func stopSpeaking(isForced: Bool) {
     let isVoice = voice.state == .running
     if isVoice { endVoice(isCut: true) }
-    // The session generation accepts it only when the text has begun.
-    if rules.generation == .stream || !isVoice && phase == .speaking {
-      send(texts.interruption(isForced: isForced, rules.generation))
-    }
+    stop = (isSent: false, isForced: isForced)
+    // Only a text that has begun can be interrupted. In the session generation the last packet of a voice says so itself.
+    if isVoice ? rules.generation == .stream : phase == .speaking { sendInterruption() }
     enter(.yielding, limit: rules.reaction)
+  }
+
+  private mutating func sendInterruption() {
+    stop.isSent = true
+    send(texts.interruption(isForced: stop.isForced, rules.generation))
   }
 
   /// Another node cancelled what is heard.
@@ -847,7 +883,8 @@ public struct IVHSession: ServiceSession {
     case .thinking, .speaking:
       reply.close()
       post(.interrupted(by: .local, round: reply.round))
-      stopSpeaking(isForced: false)
+      // It is not heard any more, whatever the service allows.
+      stopSpeaking(isForced: gates.isOn(.uninterruptible))
     default: break
     }
   }
@@ -947,7 +984,7 @@ public struct IVHSession: ServiceSession {
     case .say(let text, let isForced): speak(text, isVerbatim: true, isForced: isForced)
     case .ask(let text, _, let isForced): speak(text, isVerbatim: false, isForced: isForced)
     case .interrupt(let isForced): interrupt(isForced: isForced)
-    case .hangUp(nil, _): hangUp()
+    case .hangUp(nil, let reason): hangUp(isLate: reason == DialogCommand.timeout)
     case .startSpeech: if rules.mode == .pushToTalk { voice.isWanted = true }
     case .stopSpeech:
       voice.isWanted = rules.mode == .duplex
@@ -996,8 +1033,8 @@ public struct IVHSession: ServiceSession {
 
   private mutating func queue(_ message: IVHCommand, saying text: String, isForced: Bool) {
     guard !isDraining else { return refuse("the graph is draining; no more texts are accepted") }
-    guard texts.add(IVHTexts.Entry(message: message, text: text, command: commandID), isFirst: isForced)
-    else {
+    let entry = IVHTexts.Entry(message: message, text: text, command: commandID, isForced: isForced)
+    guard texts.add(entry) else {
       return refuse("\(IVHTexts.most) texts are queued; wait until one is spoken")
     }
     if commandID != nil { actions.append(.answerLater) }

@@ -90,6 +90,8 @@ struct IVHTexts: Sendable {
     var text: String
     /// The `id` of its command.
     var command: String?
+    /// It goes before those that are not.
+    var isForced = false
   }
 
   private var entries: [Entry] = []
@@ -106,9 +108,10 @@ struct IVHTexts: Sendable {
   var dueAt: Nanoseconds? { entries.isEmpty ? nil : sentAt.map { $0 &+ gap } ?? 0 }
 
   /// False when too many wait.
-  mutating func add(_ entry: Entry, isFirst: Bool) -> Bool {
+  mutating func add(_ entry: Entry) -> Bool {
     guard entries.count < Self.most else { return false }
-    if isFirst { entries.insert(entry, at: 0) } else { entries.append(entry) }
+    let place = entry.isForced ? entries.firstIndex { !$0.isForced } : nil
+    entries.insert(entry, at: place ?? entries.endIndex)
     return true
   }
 

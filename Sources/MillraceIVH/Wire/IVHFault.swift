@@ -32,7 +32,7 @@ public struct IVHFault: Error, Sendable, Hashable {
     100_001: Meaning(category: .request, reaction: .refuse, text: "a parameter is missing or invalid"),
     100_002: Meaning(category: .request, reaction: .refuse, text: "a parameter has an invalid value"),
     100_003: Meaning(category: .request, reaction: .refuse, text: "a parameter is missing or invalid"),
-    100_005: Meaning(category: .auth, reaction: .refuse, text: "not authorised"),
+    notAuthorised: Meaning(category: .auth, reaction: .refuse, text: "not authorised"),
     100_007: Meaning(category: .request, reaction: .refuse, text: "there is no such project"),
     100_008: Meaning(category: .quota, reaction: .refuse, text: "too many sessions at once"),
     100_009: Meaning(category: .request, reaction: .refuse, text: "there is no such resource"),
@@ -73,6 +73,12 @@ public struct IVHFault: Error, Sendable, Hashable {
     -111_005: Meaning(
       category: .tts, reaction: .continue, scope: .reply, text: "the avatar could not speak it"),
   ]
+
+  /// The account is not known, or the signature is not right.
+  static let notAuthorised = 100_005
+
+  /// The same with more in its text.
+  func adding(_ more: String) -> IVHFault { IVHFault(code, (text.isEmpty ? error().text : text) + more) }
 
   /// Every code with a meaning.
   static var knownCodes: [Int] { meanings.keys.sorted() }

@@ -21,6 +21,10 @@ public struct IVHPictureUpdate: Sendable, Hashable {
       space.append(JSONValue.Member("BackgroundUrl", .string(try Self.background(form))))
     }
     for (name, range) in Self.ranges {
+      guard form[name] != nil else {
+        let names = Self.ranges.map(\.name).joined(separator: ", ")
+        throw form.problem(name, "is missing; the service takes \(names) only together")
+      }
       let value = try form.number(name)
       guard range.contains(value) else {
         throw form.problem(name, "must be from \(range.lowerBound) to \(range.upperBound)")

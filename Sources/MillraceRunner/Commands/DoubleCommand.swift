@@ -106,8 +106,8 @@ struct DoubleCommand: ParsableCommand {
     var file: TextFile? = nil
     if let report { file = try TextFile(creating: report) }
     Output.standard.write("\(double.address)\n")
-    // The address is no use to a node that does not trust the certificate, for example.
-    for setting in double.settings where setting.requirement != nil && setting.value != double.address {
+    // The address alone is no use to a node with another key, or that does not trust the certificate.
+    for setting in double.settings where setting.value != double.address {
       Output.standard.write("\(setting.name)=\(setting.value)\n")
     }
     while !Signals.isDrainRequested { usleep(20_000) }

@@ -109,6 +109,8 @@ struct TalkCommand: ParsableCommand {
       options.set.append(Assignment(argument: "\(name)=\(value)"))
     }
     set("log", "/dev/null")
+    // A graph that speaks a text and ends: the user types more.
+    if script == nil && isatty(0) == 1 { set("listens", Self.dayInMilliseconds) }
     for double in doubles {
       for setting in double.settings {
         try check(setting, parameters, path)
@@ -117,6 +119,8 @@ struct TalkCommand: ParsableCommand {
     }
     return try options.load(path)
   }
+
+  private static let dayInMilliseconds = "86400000"
 
   /// Checks that a parameter without which the double cannot be reached is there, and not used for another.
   private func check(_ setting: DoubleSetting, _ parameters: Set<String>, _ path: String) throws {

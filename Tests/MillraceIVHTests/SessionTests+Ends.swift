@@ -1,0 +1,167 @@
+import MillraceCore
+import MillraceDialog
+import Testing
+
+@testable import MillraceIVH
+
+extension SessionTests {
+  // MARK: A graph that drains
+
+  @Test(
+    "sources that have ended are a failure where the service cannot be reached, and not where it waits for another session"
+  )
+  func sourcesEnded() {
+    for phase in [IVHSession.Phase.waiting, .resuming] {
+      var unreachable = player(to: phase)
+      #expect(unreachable.session.isUnreachable)
+      #expect(words(unreachable.play("sourcesEnded")).last == "fail", "\(phase)")
+    }
+    var ended = player(to: .ended) { $0.waitsAfterEnd = true }
+    #expect(words(ended.play("sourcesEnded")) == ["disconnect", "end"])
+    var lost = player(to: .speaking)
+    #expect(lost.play("sourcesEnded").isEmpty)
+    #expect(words(lost.play("channelLost")).last == "fail")
+  }
+
+  @Test("a graph that drains while its session is closed does not wait for another")
+  func drainedAtTheEnd() {
+    for name in ["drain", "sourcesEnded"] {
+      var player = player(to: .closing) { $0.waitsAfterEnd = true }
+      #expect(player.play(name).isEmpty)
+      #expect(words(player.play("created")).last == "end")
+    }
+  }
+
+  @Test("inputs that end while the service cannot be reached do not discard a text")
+  func drainedWhileWaiting() {
+    var player = player(to: .waiting)
+    player.play("say")
+    #expect(player.play("drain").isEmpty)
+    for name in ["later", "created"] { player.play(name) }
+    #expect(words(player.play("channelOpened")).contains("> SEND_TEXT"))
+  }
+
+  // MARK: Ends
+
+  @Test("a session that was not there in time is a failure; one that runs ends as intended")
+  func timeout() {
+    for phase in [IVHSession.Phase.connecting, .preparing, .arriving, .opening, .waiting, .resuming] {
+      var late = player(to: phase)
+      #expect(words(late.play("timeout")).last == "fail", "\(phase)")
+    }
+    var running = player(to: .speaking)
+    running.play("timeout")
+    #expect(words(running.play("created")).last == "end")
+    // The user has left.
+    var left = player(to: .waiting)
+    left.play("hangUp")
+    #expect(words(left.play("created")).last == "end")
+  }
+
+  @Test("a failure names what has gone wrong, or what to raise")
+  func timeoutText() throws {
+    func failure(_ phase: IVHSession.Phase) throws -> DialogError {
+      var player = player(to: phase)
+      guard case .end(let error?) = player.play("timeout").last else { throw Missing() }
+      return error
+    }
+    #expect(try failure(.waiting) == Script.loss)
+    #expect(try failure(.preparing).text.contains("raise its \"connect\""))
+  }
+
+  private struct Missing: Error {}
+
+  @Test(
+    "an end that the service refuses for now is requested once more, and one that it does not confirm is reported"
+  )
+  func unconfirmedEnd() {
+    var busy = player(to: .closing)
+    #expect(words(busy.play(.message(.refused(IVHFault(100_000), to: busy.number)))) == ["> closesession"])
+    #expect(words(busy.play(.message(.refused(IVHFault(100_000), to: busy.number)))).last == "end")
+    var silent = player(to: .closing)
+    silent.now += silent.session.rules.close
+    #expect(words(silent.play(.tick)).first == "error network")
+    #expect(silent.session.isClosed)
+  }
+
+  // MARK: Interruptions
+
+  @Test("a reply of which the channel is lost is cut off, but not one that the service has finished")
+  func lostReply() {
+    var speaking = player(to: .speaking)
+    #expect(words(speaking.play("channelLost")).contains("interrupted service"))
+    var thinking = player(to: .thinking)
+    #expect(words(thinking.play("channelLost")).contains("interrupted service"))
+    var finished = player(to: .draining)
+    #expect(words(finished.play("channelLost")) == ["error network", "state reconnecting"])
+  }
+
+  @Test("what was cancelled here is interrupted by force where the service protects it")
+  func cancelledProtected() {
+    var cancelled = player(to: .thinking)
+    for name in ["protected", "startSpeaking"] { cancelled.play(name) }
+    #expect(interruptions(cancelled.play("replyCancelled")) == [true])
+    // It needs no second one, and none more than that.
+    #expect(cancelled.play("force").isEmpty)
+    var plain = player(to: .speaking)
+    #expect(interruptions(plain.play("replyCancelled")) == [false])
+    #expect(interruptions(plain.play("force")) == [true])
+    #expect(plain.play("force").isEmpty)
+  }
+
+  @Test("force over a text that has not begun is kept until it begins")
+  func forcedEarly() {
+    var player = player(to: .thinking)
+    #expect(interruptions(player.play("interrupt")).isEmpty)
+    #expect(player.play("force").isEmpty)
+    #expect(interruptions(player.play("startSpeaking")) == [true])
+  }
+
+  /// Whether each interruption that was sent is forced.
+  private func interruptions(_ actions: [IVHAction]) -> [Bool] {
+    actions.compactMap { action in
+      guard case .send(.command(let command)) = action else { return nil }
+      return command.data.first { $0.name == "Interrupt" }?.value.bool ?? false
+    }
+  }
+
+  // MARK: Texts
+
+  @Test("texts that interrupt keep their order")
+  func forcedOrder() {
+    var player = player(.session, to: .listening)
+    func say(_ text: String, isForced: Bool) -> [IVHAction] {
+      player.play(.command(.say(text, isForced: isForced)))
+    }
+    _ = say("first", isForced: false)
+    _ = say("last", isForced: false)
+    for text in ["a", "b", "c"] { _ = say(text, isForced: true) }
+    var spoken: [String] = []
+    for _ in 0..<6 {
+      for name in ["later", "startSpeaking", "over", "finished"] {
+        for case .send(.command(let command)) in player.play(name) {
+          if let text = command.data.first(where: { $0.name == "Text" })?.value.string, !text.isEmpty {
+            spoken.append(text)
+          }
+        }
+      }
+    }
+    #expect(spoken == ["a", "b", "c", "last"])
+  }
+
+  @Test(
+    "a request with a text that the account does not allow ends the session; another refusal is of the text")
+  func refusedText() {
+    var account = player(to: .listening) { $0.sendsTextsByHTTP = true }
+    account.play("say")
+    #expect(words(account.play(.message(.refused(IVHFault(100_005), to: account.number)))).last == "fail")
+    var large = player(to: .listening) { $0.sendsTextsByHTTP = true }
+    large.play("say")
+    let actions = large.play(.message(.refused(IVHFault(110_001), to: large.number)))
+    guard case .post(.error(let error))? = actions.first else {
+      Issue.record("\(words(actions))")
+      return
+    }
+    #expect(error.reaction == .continue && large.session.phase == .listening)
+  }
+}

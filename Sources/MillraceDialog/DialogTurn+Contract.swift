@@ -6,6 +6,8 @@ extension DialogTurn {
   private static let madeBytes = 512
   /// The most packets of one call: those of a timeout, those of an input, and the input itself.
   private static let burst = 6
+  /// The most events of a call: its actions, and the answers to two commands.
+  private static let mostEvents = TurnActions.limit + 2
 
   public static let contract = NodeContract(
     "dialog.turn", "turn-taking: decides whose turn it is, and what a voice over a reply means",
@@ -70,7 +72,8 @@ extension DialogTurn {
         .event, packetDuration: nil, packetBytes: longest, burst: burst, madeBytes: max(madeBytes, reports))
       // An answer repeats the id of its command, which may consist of escapes of six bytes.
       resolution.outputs[NodeContract.eventsPort] = OutputShape(
-        .event, packetDuration: nil, packetBytes: EventWriter.eventBytes + 6 * DialogControl.mostIDBytes)
+        .event, packetDuration: nil, packetBytes: EventWriter.eventBytes + 6 * DialogControl.mostIDBytes,
+        burst: mostEvents)
       if parameters.number("confirm") < parameters.number("minSpeech") {
         resolution.refuse(
           "confirm", "it is shorter than \"minSpeech\"", cure: "make it at least as long"

@@ -118,6 +118,11 @@ public struct DialogTurn: Node, ~Copyable {
 
   public mutating func receive(_ message: consuming ControlMessage, _ ports: inout Ports) throws(NodeFault) {
     guard case .text(let packet) = consume message else { return }
+    // Unlike a call, a message may come when the service's node has not taken the commands before it.
+    guard !ports.isLinked(output: 0) || ports.hasRoom(0) else {
+      return Self.answer(
+        packet, "the service has not taken the commands before it yet; send it later", &ports)
+    }
     try handle(.tick, &ports)
     try takeCommand(packet, &ports)
     if let deadline = machine.deadline { ports.wake(at: deadline) }

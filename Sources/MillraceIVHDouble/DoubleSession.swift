@@ -111,14 +111,16 @@ final class DoubleSession: @unchecked Sendable {
     return IVHResponse(.object(members))
   }
 
-  func start() -> IVHResponse {
+  /// Nil: it is not answered.
+  func start() -> IVHResponse? {
     guard state == .active else { return .refusal(isSession ? 110_014 : 110_006, "not active") }
     guard !isStarted else {
       double.violate("secondStart", "startsession came again")
       return .refusal(110_005, "started already")
     }
     if let fault = double.firstFault(at: .connecting), misbehave(fault) {
-      return .refusal(100_000, "stalled")
+      return fault.kind == .hold || fault.kind == .stall
+        ? nil : .refusal(fault.code ?? 100_000, "as the scenario requires")
     }
     begin()
     return IVHResponse()
@@ -164,6 +166,11 @@ final class DoubleSession: @unchecked Sendable {
   var refusalOfChannel: (status: Int, text: String)? {
     guard state == .active else { return (403, "the session is not active") }
     guard !isSession || isStarted else { return (403, "the session was not started") }
+    if isStalled {
+      // It has not noticed that the client has given the channel up.
+      channel?.cancel()
+      channel = nil
+    }
     if channel != nil {
       double.violate("secondChannel", "a session has one channel")
       return (409, "the session has a channel")
@@ -186,6 +193,8 @@ final class DoubleSession: @unchecked Sendable {
     case .drained: break
     case .closed:
       channel = nil
+      // Nothing more of a voice comes; a text is spoken to its end.
+      if source == .voice { silenceVoice() }
       if state == .active { double.note("# the channel was closed") }
     }
   }
@@ -369,11 +378,15 @@ final class DoubleSession: @unchecked Sendable {
     utterance = request
     sequence = 0
     guard source == .voice else { return }
+    silenceVoice()
+    timing.begin()
+  }
+
+  private func silenceVoice() {
     step += 1
     source = .none
     isSpeaking = false
     picture?.voice.stop()
-    timing.begin()
   }
 
   private func beginVoice(_ request: String) {

@@ -120,7 +120,7 @@ final class IVHRequestHandler: @unchecked Sendable {
         $0.code == 0 ? nil : IVHResponse.refusal($0.code, "as the scenario requires")
       }
       server.later(failure?.delay ?? 0) { [self] in
-        var result = answer ?? self.answer(operation, isSession: isSession, request)
+        guard var result = answer ?? self.answer(operation, isSession: isSession, request) else { return }
         if let failure, failure.status != 200 { result.status = failure.status }
         if result.isRefusal { server.note("< \(operation) refused: \(result.reason)") }
         reply.send(result.response(at: time))
@@ -128,7 +128,8 @@ final class IVHRequestHandler: @unchecked Sendable {
     }
   }
 
-  private func answer(_ operation: String, isSession: Bool, _ request: HTTPServer.Request) -> IVHResponse {
+  /// Nil: it is not answered.
+  private func answer(_ operation: String, isSession: Bool, _ request: HTTPServer.Request) -> IVHResponse? {
     if request.method != "POST" { server.violate("noPost", "\(operation) came as \(request.method)") }
     if request[header: "Content-Type"]?.lowercased().hasPrefix("application/json") != true {
       server.violate("noJSONType", "\(operation) has no Content-Type of JSON")
@@ -146,7 +147,7 @@ final class IVHRequestHandler: @unchecked Sendable {
     server.note("> \(operation)")
     if isSession { checkID(payload["ReqId"]?.string, operation) }
     let result = perform(operation, isSession: isSession, payload)
-    return isSession ? result.repeating(payload["ReqId"]) : result
+    return isSession ? result?.repeating(payload["ReqId"]) : result
   }
 
   /// The refusal of a query that is not signed as it should be.
@@ -173,7 +174,7 @@ final class IVHRequestHandler: @unchecked Sendable {
     }
   }
 
-  private func perform(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHResponse {
+  private func perform(_ operation: String, isSession: Bool, _ payload: JSONValue) -> IVHResponse? {
     switch (operation, isSession) {
     case ("newsession", false), ("createsession", true), ("createsessionbyasset", true):
       return create(operation, isSession: isSession, payload)

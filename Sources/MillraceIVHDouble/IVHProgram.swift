@@ -17,7 +17,7 @@ public enum IVHProgram: ServiceProgram {
     case .text: break
     }
     let double = try await IVHDouble.listen(scenario, options)
-    if !scenario.hasPicture { double.note("# no picture: \(noPicture(options))") }
+    if !scenario.hasPicture && !options.keeps { double.note("# no picture: \(noPicture(options))") }
     return double
   }
 

@@ -89,7 +89,7 @@ public struct IVHMembers: ScenarioMembers {
 
   private func address(_ member: JSONMember, _ reader: ScenarioReader) throws(ScenarioProblem) -> String {
     let address = try reader.text(member)
-    guard address.isEmpty || address.hasPrefix("rtmp://") else {
+    guard address.isEmpty || address.hasPrefix("rtmp://") && address.utf8.count > 7 else {
       throw reader.problem(member.value, "\"stream\" is an address such as rtmp://127.0.0.1:1935/live")
     }
     return address
@@ -112,7 +112,8 @@ extension IVHMembers.Failure {
         operation = try reader.text(member)
         guard Self.operations.contains(operation) else {
           throw reader.problem(
-            member.value, "there is no such operation; they are \(Self.operations.joined(separator: ", "))")
+            member.value,
+            "there is no operation \"\(operation)\"; they are \(Self.operations.joined(separator: ", "))")
         }
       case "code": code = try reader.integer(member, -1_000_000...1_000_000)
       case "status": status = try reader.integer(member, 200...599)

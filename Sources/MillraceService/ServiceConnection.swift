@@ -334,8 +334,10 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       silenceAt = clock.now + settings.voice.frame
       handle(.audioEnded)
     }
-    let isSent = exchange.isSent || session.isUnreachable && exchange.messages.peek() == nil
-    if exchange.haveSourcesEnded.load(ordering: .acquiring) && !haveSourcesEnded && isSent {
+    // What was handed over before it goes first; a reply is not, where it cannot be sent.
+    if exchange.haveSourcesEnded.load(ordering: .acquiring) && !haveSourcesEnded
+      && (exchange.isSent || session.isUnreachable && exchange.messages.peek() == nil)
+    {
       haveSourcesEnded = true
       handle(.sourcesEnded)
     }

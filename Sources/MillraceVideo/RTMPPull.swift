@@ -19,6 +19,8 @@ internal import MillraceJSON
 ///   and a stream that does not exist are reported (`disconnected`) and retried with backoff. Without `reconnect`, or after `giveUp`, that
 ///   is the end of the stream: it fails the node, or with `address` linked the node waits for another one. Stopping never blocks.
 /// - With `address` linked, the node ends when that input and the stream have ended. Otherwise it ends only with the graph.
+/// - While the graph drains, with `address` linked, the stream is played until that input says that it is over or has ended, or until a
+///   minute has passed without sound.
 /// - With `replies` the sound belongs to the graph's replies (`StreamReplies`); pictures never do.
 /// - With `rtmps:` a certificate that is not trusted is treated like a server that cannot be reached.
 /// - Data that the graph does not take is bounded: the oldest pictures are dropped (`overrun`), and audio beyond two seconds. Messages in
@@ -53,6 +55,11 @@ public struct RTMPPull: ~Copyable, Node {
   private var lastSound = Nanoseconds.min
   /// The position behind it.
   private var soundEnd: Int64 = 0
+  /// Since when the graph drains, and when sound was last heard.
+  private var drainStart: Nanoseconds?
+  private var lastLoud = Nanoseconds.min
+  /// How long a graph that drains waits for more sound.
+  private static let longestPause: Nanoseconds = .milliseconds(60_000)
   /// An utterance has ended without a packet that could be marked.
   private var owesEnd = false
 
@@ -120,9 +127,9 @@ public struct RTMPPull: ~Copyable, Node {
   // MARK: Calls
 
   public mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome {
-    // A graph that drains plays what is still to come: the input says when the stream is over.
-    if input.isLinked { follow(input.take(&ports), &ports) }
-    return try play(&ports)
+    guard input.isLinked else { return try play(&ports) }
+    follow(input.take(&ports), &ports)
+    return isDrained(&ports) ? try finish(&ports) : try play(&ports)
   }
 
   public mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome {
@@ -141,6 +148,17 @@ public struct RTMPPull: ~Copyable, Node {
   public mutating func interrupted(_ ports: inout Ports) {
     replies?.interrupt(at: Clock(.realtime).now)
     owesEnd = false
+  }
+
+  /// A graph that drains plays what is still to come, and the input says when the stream is over. Its source may itself wait for this
+  /// node's sound: silence ends it, too.
+  private mutating func isDrained(_ ports: inout Ports) -> Bool {
+    guard ports.isDraining else { return false }
+    let start = drainStart ?? ports.now
+    drainStart = start
+    let end = max(start, lastLoud) &+ Self.longestPause
+    ports.wake(at: end)
+    return ports.now >= end
   }
 
   /// Puts out one packet of what has arrived.
@@ -276,7 +294,9 @@ public struct RTMPPull: ~Copyable, Node {
       owesEnd = true
       return
     }
-    let isLoud = replies != nil && sound?.power(of: frames, as: sample) ?? 0 >= quietPower
+    let isHeard = replies != nil || drainStart != nil
+    let isLoud = isHeard && sound?.power(of: frames, as: sample) ?? 0 >= quietPower
+    if isLoud { lastLoud = ports.now }
     let part = replies?.take(isLoud: isLoud, frames: frames, time: time)
     let reply: HeldReply = if case .reply = part { ports.currentReply } else { .none }
     var packet = try ports.makePacket(1, bytes: frames * frameBytes, of: reply)

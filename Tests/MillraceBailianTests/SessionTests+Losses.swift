@@ -96,6 +96,31 @@ extension SessionTests {
     #expect(words == ["cancelReply", "interrupted local", "> LocalRespondingEnded"])
   }
 
+  @Test("when the sources have ended, an answer is awaited, but not for ever")
+  func sourcesEnded() throws {
+    let rules = SessionScript.rules(.duplex)
+    var thinking = try SessionScript.session(rules, SessionScript.way(to: .thinking, .duplex))
+    #expect(thinking.handle(.sourcesEnded, at: SessionScript.second).isEmpty)
+    #expect(thinking.deadline.map { $0 <= SessionScript.second + rules.drain } == true)
+    let end = thinking.handle(.tick, at: SessionScript.second + rules.drain).map(SessionScript.word)
+    #expect(end.last == "> Stop", "\(end)")
+    var responding = try SessionScript.session(rules, SessionScript.way(to: .responding, .duplex))
+    _ = responding.handle(.sourcesEnded, at: SessionScript.second)
+    let words = responding.handle(.tick, at: SessionScript.second + rules.drain).map(SessionScript.word)
+    #expect(!words.contains("> Stop"), "\(words)")
+  }
+
+  @Test("when the sources have ended, a loss ends the session: as a failure, unless the reply has arrived")
+  func lostWhileDraining() throws {
+    let rules = SessionScript.rules(.duplex)
+    for (phase, end) in [(BailianSession.Phase.thinking, "fail"), (.draining, "end")] {
+      var session = try SessionScript.session(rules, SessionScript.way(to: phase, .duplex))
+      _ = session.handle(.sourcesEnded, at: SessionScript.second)
+      let loss = DialogError(vendor: "bailian", category: .network, reaction: .reconnect, text: "gone")
+      #expect(session.handle(.lost(loss), at: SessionScript.second).map(SessionScript.word).last == end)
+    }
+  }
+
   @Test("after a rejected key a new one is awaited, and without one the session fails")
   func renewal() throws {
     var rules = SessionScript.rules(.duplex)

@@ -291,6 +291,8 @@ let testCatalogue: Catalogue = {
   catalogue.add(RefusingNode.self)
   catalogue.add(HoardNode.self)
   catalogue.add(AlarmNode.self)
+  catalogue.add(TalkativeNode.self)
+  catalogue.add(LateSink.self)
   catalogue.add(LooseTongue.self)
   catalogue.add(LateLearner.self)
   catalogue.add(Sleeper.self)

@@ -16,11 +16,50 @@ extension SessionTests {
       #expect(unreachable.session.isUnreachable)
       #expect(words(unreachable.play("sourcesEnded")).last == "fail", "\(phase)")
     }
+    // Also during a later attempt, but not during the first.
+    for (phase, isFailure) in [(IVHSession.Phase.connecting, false), (.creating, false), (.preparing, false)]
+    {
+      var first = player(to: phase)
+      first.play("sourcesEnded")
+      #expect(words(first.play("created")).contains("fail") == isFailure, "\(phase)")
+      var later = player(to: .creating)
+      later.play("unanswered")
+      later.play("later")
+      if phase == .preparing { later.play("preparing") }
+      #expect(words(later.play("sourcesEnded")).last == "fail", "\(phase)")
+    }
     var ended = player(to: .ended) { $0.waitsAfterEnd = true }
     #expect(words(ended.play("sourcesEnded")) == ["disconnect", "end"])
-    var lost = player(to: .speaking)
-    #expect(lost.play("sourcesEnded").isEmpty)
-    #expect(words(lost.play("channelLost")).last == "fail")
+    for (phase, interruption) in [(IVHSession.Phase.speaking, ["cancelReply"]), (.thinking, [])] {
+      var lost = player(to: phase)
+      #expect(lost.play("sourcesEnded").isEmpty)
+      #expect(
+        words(lost.play("channelLost"))
+          == ["error network"] + interruption + [
+            "interrupted service", "> closesession", "no stream", "state closed", "disconnect", "fail",
+          ])
+    }
+  }
+
+  @Test("the last reply of a graph that drains is played to its end although the channel is lost")
+  func lastReply() {
+    var player = player(to: .draining)
+    for name in ["sourcesEnded", "channelLost"] { player.play(name) }
+    #expect(player.session.phase == .draining)
+    #expect(words(player.play("finished")) == ["state listening", "> closesession"])
+    #expect(words(player.play("created")).last == "end")
+  }
+
+  @Test("a graph that drains lets a text in parts come to its end")
+  func drainedParts() {
+    var player = player(.session, to: .speaking)
+    player.play("part")
+    player.play("sourcesEnded")
+    let part = DialogCommand.extra(name: "streamText", payload: ["text": "b", "final": true])
+    #expect(player.play(.command(part)).isEmpty)
+    player.now += 2 * Script.second
+    let sent = words(player.play("over")) + words(player.play("finished"))
+    #expect(sent.count { $0 == "> SEND_STREAMTEXT" } == 2, "\(sent)")
   }
 
   @Test("a graph that drains while its session is closed does not wait for another")
@@ -43,7 +82,7 @@ extension SessionTests {
 
   // MARK: Ends
 
-  @Test("a session that was not there in time is a failure; one that runs ends as intended")
+  @Test("a session that was not ready in time is a failure; one that runs ends as intended")
   func timeout() {
     for phase in [IVHSession.Phase.connecting, .preparing, .arriving, .opening, .waiting, .resuming] {
       var late = player(to: phase)
@@ -58,7 +97,7 @@ extension SessionTests {
     #expect(words(left.play("created")).last == "end")
   }
 
-  @Test("a failure names what has gone wrong, or what to raise")
+  @Test("a timeout fails with the last error, or with the advice to raise connect")
   func timeoutText() throws {
     func failure(_ phase: IVHSession.Phase) throws -> DialogError {
       var player = player(to: phase)
@@ -69,15 +108,31 @@ extension SessionTests {
     #expect(try failure(.preparing).text.contains("raise its \"connect\""))
   }
 
+  @Test("another session does not fail with the error of the one before")
+  func otherSession() {
+    var player = player(to: .waiting) { $0.waitsAfterEnd = true }
+    for name in ["hangUp", "created", "begin"] { player.play(name) }
+    #expect(player.session.phase == .connecting)
+    guard case .end(let error?) = player.play("timeout").last else {
+      Issue.record("no failure")
+      return
+    }
+    #expect(error != Script.loss)
+  }
+
   private struct Missing: Error {}
 
-  @Test(
-    "an end that the service refuses for now is requested once more, and one that it does not confirm is reported"
-  )
-  func unconfirmedEnd() {
+  @Test("a close request that is refused temporarily is repeated once, a second later")
+  func refusedEnd() {
     var busy = player(to: .closing)
-    #expect(words(busy.play(.message(.refused(IVHFault(100_000), to: busy.number)))) == ["> closesession"])
+    #expect(busy.play(.message(.refused(IVHFault(100_000), to: busy.number))).isEmpty)
+    busy.now += Script.second
+    #expect(words(busy.play(.tick)) == ["> closesession"])
     #expect(words(busy.play(.message(.refused(IVHFault(100_000), to: busy.number)))).last == "end")
+  }
+
+  @Test("an end that the service does not confirm in time is reported")
+  func unconfirmedEnd() {
     var silent = player(to: .closing)
     silent.now += silent.session.rules.close
     #expect(words(silent.play(.tick)).first == "error network")
@@ -101,7 +156,7 @@ extension SessionTests {
     var cancelled = player(to: .thinking)
     for name in ["protected", "startSpeaking"] { cancelled.play(name) }
     #expect(interruptions(cancelled.play("replyCancelled")) == [true])
-    // It needs no second one, and none more than that.
+    // An interruption that was forced is not repeated.
     #expect(cancelled.play("force").isEmpty)
     var plain = player(to: .speaking)
     #expect(interruptions(plain.play("replyCancelled")) == [false])
@@ -115,6 +170,31 @@ extension SessionTests {
     #expect(interruptions(player.play("interrupt")).isEmpty)
     #expect(player.play("force").isEmpty)
     #expect(interruptions(player.play("startSpeaking")) == [true])
+    // Also where the service has already said that it protects the text.
+    var protected = self.player(to: .thinking)
+    protected.play("protected")
+    #expect(interruptions(protected.play("force")).isEmpty)
+    #expect(interruptions(protected.play("startSpeaking")) == [true])
+  }
+
+  @Test("a voice that was sent completely before it began is interrupted when it begins")
+  func spokenLater() {
+    var rules = Script.rules(.stream, .originalVoice)
+    rules.isBotReply = true
+    var player = Script.Player(rules)
+    for name in Script.way(to: .listening, .stream) + ["voiceBegan", "voiceEnded", "interrupt"] {
+      player.play(name)
+    }
+    #expect(player.session.phase == .yielding)
+    #expect(interruptions(player.play("startSpeaking")) == [false])
+  }
+
+  @Test("a text that the service discards is not awaited, although it was interrupted")
+  func discardedEarly() {
+    var player = player(to: .thinking)
+    player.play("interrupt")
+    let discarded = Script.push(#""Type":7,"Text":"words""#, .stream)
+    #expect(words(player.play(discarded)).last == "state listening")
   }
 
   /// Whether each interruption that was sent is forced.
@@ -150,14 +230,15 @@ extension SessionTests {
   }
 
   @Test(
-    "a request with a text that the account does not allow ends the session; another refusal is of the text")
-  func refusedText() {
+    "a text by request is refused alone, unless the service refuses the account",
+    arguments: [110_001, 110_008, -101_002, -111_005])
+  func refusedText(code: Int) {
     var account = player(to: .listening) { $0.sendsTextsByHTTP = true }
     account.play("say")
     #expect(words(account.play(.message(.refused(IVHFault(100_005), to: account.number)))).last == "fail")
     var large = player(to: .listening) { $0.sendsTextsByHTTP = true }
     large.play("say")
-    let actions = large.play(.message(.refused(IVHFault(110_001), to: large.number)))
+    let actions = large.play(.message(.refused(IVHFault(code), to: large.number)))
     guard case .post(.error(let error))? = actions.first else {
       Issue.record("\(words(actions))")
       return

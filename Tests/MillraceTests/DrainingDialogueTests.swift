@@ -29,7 +29,6 @@ struct DrainingDialogueTests {
     var scenario = IVHScenario()
     scenario.hasPicture = true
     (scenario.width, scenario.height) = (160, 284)
-    let scratch = Scratch()
     let dialogue = try await DrainingDialogue(
       path: Package.graph("ivh-text-avatar"), scenario,
       [
@@ -38,7 +37,7 @@ struct DrainingDialogueTests {
         "text": "One two three four five six seven eight nine ten eleven twelve thirteen fourteen.",
       ])
     try await dialogue.until("it is heard") { $0.count("speaker", "replyAudible") == 1 }
-    let report = try dialogue.drain()
+    let report = try await dialogue.drain()
     #expect(report.failure == nil)
     #expect(dialogue.double.seen.turns == 1 && dialogue.double.seen.stops == 1, "\(dialogue.words)")
     #expect(dialogue.double.seen.violations == [])
@@ -46,7 +45,6 @@ struct DrainingDialogueTests {
     let spoken = (dialogue.double.seen.replyBytes[1] ?? 0) / 32
     let heard = try #require(dialogue.milliseconds("turn", "heard"))
     #expect(spoken > 2_000 && abs(heard - spoken) < 500, "\(heard) of \(spoken) ms; \(dialogue.words)")
-    _ = scratch
   }
 
   @Test("a node that waits for another session ends")
@@ -55,14 +53,14 @@ struct DrainingDialogueTests {
     try await dialogue.until("it was said") { $0.count("bot", "replyEnded") == 1 }
     try dialogue.run.send(#"{"command":"hangUp"}"#, to: "turn")
     try await dialogue.until("the session has ended") { $0.count("bot", "state", #""closed""#) == 1 }
-    #expect(try dialogue.drain().failure == nil)
+    #expect(try await dialogue.drain().failure == nil)
   }
 
   @Test("a session that would wait for commands ends")
   func listening() async throws {
     let dialogue = try await DrainingDialogue(graph(""), IVHScenario())
     try await dialogue.until("it was said") { $0.count("bot", "replyEnded") == 1 }
-    #expect(try dialogue.drain().failure == nil)
+    #expect(try await dialogue.drain().failure == nil)
     #expect(dialogue.double.seen.stops == 1 && dialogue.double.seen.violations == [], "\(dialogue.words)")
   }
 
@@ -70,7 +68,7 @@ struct DrainingDialogueTests {
   func unreachable() async throws {
     let dialogue = try await DrainingDialogue(graph(""), IVHScenario(), ["url": "http://127.0.0.1:9"])
     try await dialogue.until("it reconnects") { $0.count("bot", "state", "reconnecting") >= 1 }
-    let failure = try #require(try dialogue.drain().failure)
+    let failure = try #require(try await dialogue.drain().failure)
     #expect(failure.node == "bot" && failure.text.contains("connection refused by 127.0.0.1:9"), "\(failure)")
   }
 
@@ -138,8 +136,11 @@ private final class DrainingDialogue: Sendable {
     }
   }
 
-  func drain() throws -> RunReport {
+  func drain() async throws -> RunReport {
     run.drain()
-    return try #require(run.waitUntilStopped(timeout: .milliseconds(60_000)), "it did not end; \(words)")
+    let report = try #require(
+      run.waitUntilStopped(timeout: .milliseconds(60_000)), "it did not end; \(words)")
+    try await until("its last event has come") { $0.count("", "stopped") == 1 }
+    return report
   }
 }

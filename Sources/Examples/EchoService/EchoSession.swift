@@ -80,7 +80,7 @@ struct EchoSession: ServiceSession {
     case .delivered where !followsPlayback && phase == .playing: played()
     case .sourcesEnded:
       isDraining = true
-      if phase == .listening || phase == .waiting { end(nil, isLocal: true) }
+      if phase == .waiting { end(loss) } else if canSay { end(nil, isLocal: true) }
     case .drain where phase != .closed:
       closeReply()
       end(nil, isLocal: true)
@@ -188,7 +188,7 @@ struct EchoSession: ServiceSession {
     case .hangUp(nil, let reason):
       cutReply(by: .local)
       let isLate = reason == DialogCommand.timeout && !isReady
-      end(isLate ? loss ?? .late("echo") : nil, isLocal: true)
+      end(isLate ? loss ?? .notReady("echo") : nil, isLocal: true)
     case .say, .ask: refuse("the service takes one text, without images, each time it listens")
     default: refuse("\"\(command.name)\" is not supported by the service")
     }

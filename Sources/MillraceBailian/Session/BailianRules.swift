@@ -27,6 +27,8 @@ public struct BailianRules: Sendable, Hashable {
   public var playback: Nanoseconds = .milliseconds(300_000)
   /// After the end of the user's audio: this long without activity ends the dialogue; 0: never.
   public var linger: Nanoseconds = 0
+  /// How long a graph that drains waits for an answer to the user's last words.
+  public var drain: Nanoseconds = .milliseconds(30_000)
   /// True: a dialogue that has ended as intended may be followed by another, on the command `begin`. False: the session ends with it.
   public var waitsAfterEnd = false
   /// How long to wait for a new key after the service rejected the old one; 0: not at all.

@@ -51,7 +51,7 @@ public struct BailianSession: ServiceSession {
   /// The id of the dialogue; a new connection resumes it.
   public private(set) var dialog: String?
   /// When to call with `tick`; nil: never.
-  public var deadline: Nanoseconds? { [phaseEnd, beatAt, silentAt].compactMap { $0 }.min() }
+  public var deadline: Nanoseconds? { [phaseEnd, beatAt, silentAt, drainedBy].compactMap { $0 }.min() }
 
   private var reply = BailianReply()
   private var speech = BailianSpeech()
@@ -73,6 +73,8 @@ public struct BailianSession: ServiceSession {
   private var isDraining = false
   /// Why there is no dialogue.
   private var loss: DialogError?
+  /// When a dialogue that drains ends even if the service never listens again; nil: it does not drain.
+  private var drainedBy: Nanoseconds?
   private var isStrayReported = false
   private var policy: ReconnectPolicy
   private var phaseEnd: Nanoseconds?
@@ -220,6 +222,7 @@ public struct BailianSession: ServiceSession {
     _ = commands.take()
     updates = BailianUpdates()
     isStrayReported = false
+    loss = nil
     policy = rules.reconnect
     start()
   }
@@ -252,7 +255,9 @@ public struct BailianSession: ServiceSession {
       if hasExpired { post(.authExpired) }
       post(.error(error))
       guard hasExpired && phase == .connecting && rules.renew > 0 else { return reconnect(after: error) }
+      if isDraining { return finish(error) }
       expired = error
+      loss = error
       enter(.waiting, limit: rules.renew)
     }
   }
@@ -277,7 +282,10 @@ public struct BailianSession: ServiceSession {
     _ = commands.take()
     loss = error
     // No more audio will follow, and what was said has no listener.
-    if isDraining || speech.hasEnded && phase == .connecting { return finish(error) }
+    if isDraining || speech.hasEnded && phase == .connecting {
+      // A reply that has arrived completely is all that was awaited.
+      return finish(isDraining && phase == .draining ? nil : error)
+    }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): finish(isFailure ? error : nil)
     case .reconnect(let wait), .retry(let wait):
@@ -302,7 +310,7 @@ public struct BailianSession: ServiceSession {
     case .idle, .ended: finish(nil)
     case .starting where isLate, .connecting, .waiting:
       actions.append(.disconnect)
-      finish(isLate ? loss ?? .late("bailian") : nil)
+      finish(isLate ? loss ?? .notReady("bailian") : nil)
     default:
       cutReply(by: .local)
       reply.clear()
@@ -313,6 +321,7 @@ public struct BailianSession: ServiceSession {
 
   private mutating func finish(_ error: DialogError?) {
     discardQuestion("the dialogue has ended")
+    drainedBy = nil
     if phase != .ended { post(.state(.closed)) }
     guard rules.waitsAfterEnd && !isDraining && error == nil else {
       discardBeginning("the node ends")
@@ -345,6 +354,10 @@ public struct BailianSession: ServiceSession {
     if let beatAt, now >= beatAt {
       self.beatAt = now &+ rules.heartBeat
       send(.heartBeat)
+    }
+    if let drainedBy, now >= drainedBy {
+      self.drainedBy = now &+ rules.drain
+      if phase != .responding && phase != .draining && phase != .stopping { return hangUp() }
     }
     guard let phaseEnd, now >= phaseEnd else { return }
     self.phaseEnd = nil
@@ -760,7 +773,7 @@ public struct BailianSession: ServiceSession {
     speech.isTapped = false
     guard mode != .duplex, phase == .talking else { return }
     send(.cancelSpeech)
-    enter(.listening)
+    enter(.listening, limit: linger)
   }
 
   /// Interrupts the reply with one request: the service counts them.
@@ -792,8 +805,11 @@ public struct BailianSession: ServiceSession {
   /// The graph drains: the reply is played to its end, and a dialogue that would wait for ever ends.
   private mutating func sourcesEnded() {
     isDraining = true
+    guard phase != .closed else { return }
+    drainedBy = now &+ rules.drain
     switch phase {
     case .ended: finish(nil)
+    case .waiting where expired != nil: finish(expired)
     case .listening where linger == 0: hangUp()
     default: break
     }

@@ -37,7 +37,7 @@ public protocol ServiceSession: Sendable {
 
 extension DialogError {
   /// The failure of a session that is ended with `DialogCommand.timeout` although nothing has gone wrong yet.
-  public static func late(_ vendor: String) -> DialogError {
+  public static func notReady(_ vendor: String) -> DialogError {
     DialogError(
       vendor: vendor, category: .network, reaction: .refuse, scope: .connection,
       text: "the service was not ready in the time that dialog.turn allows; raise its \"connect\"")

@@ -2,7 +2,7 @@
 public enum TurnAction: Sendable, Hashable {
   /// Commands to the service.
   case startSpeech, stopSpeech, cancelSpeech
-  /// The command that ends the dialogue; late: because the service was not there in time.
+  /// The command that ends the dialogue; late: because the service was not ready in time.
   case hangUp(isLate: Bool = false)
   /// The command that interrupts the reply; forced: even where the service does not allow it.
   case interrupt(isForced: Bool = false)

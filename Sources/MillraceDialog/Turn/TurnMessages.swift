@@ -71,6 +71,17 @@ enum TurnMessages {
     case other
   }
 
+  /// False for a question that every service refuses: nothing would follow it.
+  private static func isQuestion(_ command: borrowing EventPeek) -> Bool {
+    guard let text = command.value(of: "text"), command.bytes[text.lowerBound] == UInt8(ascii: "\"") else {
+      return false
+    }
+    let isEmpty = text.count <= 2 && !command.contains("images")
+    guard let force = command.value(of: "force") else { return !isEmpty }
+    return !isEmpty
+      && (command.has(force, "true") || command.has(force, "false") || command.has(force, "null"))
+  }
+
   /// The meaning of a command, or nil when it is not one.
   static func command(_ text: borrowing EventPeek) -> Command? {
     guard text.contains("command") else { return nil }
@@ -80,7 +91,7 @@ enum TurnMessages {
     if text.has("command", "interrupt") { return .input(.interrupt(isForced: text.isTrue("force"))) }
     // The end of one call is not the end of the dialogue.
     if text.has("command", "hangUp") { return text.contains("call") ? .other : .input(.hangUp) }
-    if text.has("command", "ask") || text.has("command", "say") {
+    if text.has("command", "ask") || text.has("command", "say"), isQuestion(text) {
       return .question(isForced: text.isTrue("force"))
     }
     return .other

@@ -45,7 +45,7 @@ public enum DialogCommand: Sendable, Hashable {
 }
 
 extension DialogCommand {
-  /// The reason of a `hangUp` that `dialog.turn` sends when the service was not there in time: the session has failed.
+  /// The reason of a `hangUp` that `dialog.turn` sends when the service was not ready in time: a session that does not run has failed.
   public static let timeout = "timeout"
 
   /// Its name in JSON.

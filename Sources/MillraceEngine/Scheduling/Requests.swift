@@ -6,10 +6,26 @@ extension Worker {
   @inline(never)
   func deliverMail(to cell: UnsafeMutablePointer<Cell>, _ strand: Strand, _ lease: ThreadLease) -> Bool {
     // Mail to a failed node waits for its replacement.
-    while unsafe cell.pointee.phase.isActive, let message = unsafe cell.pointee.mailbox.receive() {
+    while unsafe cell.pointee.phase.isActive {
+      guard unsafe hasRoomForEvents(cell) else {
+        unsafe strand.keepMailSignal(cell.pointee.index)
+        return true
+      }
+      guard let message = unsafe cell.pointee.mailbox.receive() else { break }
       guard unsafe deliver(message, to: cell, strand, lease) else { return false }
     }
     if unsafe cell.pointee.phase.isOver { unsafe loseMail(of: cell, strand) }
+    return true
+  }
+
+  /// False while a link that waits has no room for the node's events: handling a message may post some. The link then wakes the cell.
+  private func hasRoomForEvents(_ cell: UnsafeMutablePointer<Cell>) -> Bool {
+    let index = unsafe cell.pointee.table.eventsOutput
+    guard index >= 0, unsafe cell.pointee.table.outputs[index].gates else { return true }
+    let output = unsafe cell.pointee.table.outputs[index]
+    for link in unsafe 0..<output.linkCount {
+      if unsafe !output.links.unsafelyUnwrapped[link].pointee.hasRoomOrRequestsWake() { return false }
+    }
     return true
   }
 

@@ -206,6 +206,11 @@ final class Strand: RemoteWake, @unchecked Sendable {
     return true
   }
 
+  /// Makes a cell check its mailbox the next time it is called.
+  func keepMailSignal(_ index: Int) {
+    unsafe mailWords[index &>> 6].bitwiseOr(1 &<< UInt64(index & 63), ordering: .acquiringAndReleasing)
+  }
+
   /// Makes a cell check its mailbox.
   func markMail(_ cell: UnsafeMutablePointer<Cell>) {
     let index = unsafe cell.pointee.index

@@ -85,7 +85,8 @@ struct IVHEndpoint: ServiceEndpoint {
       return wire.report(.message(.failed(DialogError(error, vendor: Self.vendor), to: number)))
     }
     wire.call(request) { [self] result in
-      let message = Self.message(for: result, to: number, at: UnixTime.seconds)
+      let message = Self.message(
+        for: result, of: generation.name(of: call.operation), to: number, at: UnixTime.seconds)
       if wire.isClosed, case .answer(let answer, _) = message { abandon(call, answer, over: wire) }
       return .message(message)
     }
@@ -107,7 +108,7 @@ struct IVHEndpoint: ServiceEndpoint {
 
   /// What the response to a request means, whatever its status: refusals come with 200, too.
   static func message(
-    for result: Result<HTTPClient.Response, NetError>, to number: Int, at time: Int
+    for result: Result<HTTPClient.Response, NetError>, of operation: String, to number: Int, at time: Int
   ) -> IVHMessage {
     let response: HTTPClient.Response
     switch result {
@@ -119,7 +120,7 @@ struct IVHEndpoint: ServiceEndpoint {
       switch try IVHAnswer.parse(response.body) {
       case .success(let answer) where response.status < 400: return .answer(answer, to: number)
       case .success: break
-      case .failure(let fault): return .refused(explain(fault, skew), to: number)
+      case .failure(let fault): return .refused(explain(fault, of: operation, skew), to: number)
       }
     } catch  where response.status < 400 {
       return .failed(
@@ -133,10 +134,16 @@ struct IVHEndpoint: ServiceEndpoint {
     return .failed(DialogError(problem, vendor: vendor, cure: Self.cure), to: number)
   }
 
-  /// Adds the cure to a refusal of the account.
-  private static func explain(_ fault: IVHFault, _ skew: IVHClockSkew) -> IVHFault {
-    guard skew.text.isEmpty else { return fault.adding(skew.text) }
-    return fault.code == IVHFault.notAuthorised ? fault.adding(cure) : fault
+  /// Adds to a refusal what was refused, and the cure where it is the account's.
+  private static func explain(_ fault: IVHFault, of operation: String, _ skew: IVHClockSkew) -> IVHFault {
+    let cure =
+      switch fault.code {
+      case _ where !skew.text.isEmpty: skew.text
+      case IVHFault.notAuthorised: Self.cure
+      case IVHFault.tooManySessions: "; end another session: \"listSession\" lists them"
+      default: ""
+      }
+    return fault.with("\(operation): ", cure)
   }
 
   private static let cure =

@@ -48,6 +48,8 @@ public struct IVHSession: ServiceSession {
   public let rules: IVHRules
   /// The current phase.
   public private(set) var phase = Phase.idle
+  private static let second: Nanoseconds = .milliseconds(1_000)
+
   /// The session's id; nil: there is none.
   public private(set) var session: String?
 
@@ -62,12 +64,13 @@ public struct IVHSession: ServiceSession {
   private var isStarted = false
   private var hasPicture = false
   private var isChannelOpen = false
-  /// The request that closes the session was repeated.
+  /// The request that closes the session was repeated, or will be at this time.
   private var isCloseRepeated = false
+  private var closeAt: Nanoseconds?
   private var hasStream = false
   /// The graph drains: the session ends with what is to be spoken.
   private var isDraining = false
-  /// It drains because its sources were ended: a service that cannot be reached is not waited for.
+  /// The sources of the graph have ended: a service that cannot be reached is not waited for.
   private var haveSourcesEnded = false
   /// The user's audio has ended.
   private var hasAudioEnded = false
@@ -98,7 +101,7 @@ public struct IVHSession: ServiceSession {
 
   /// When to call with `tick`; nil: never.
   public var deadline: Nanoseconds? {
-    [phaseEnd, beatAt, canSpeak ? texts.dueAt : nil].compactMap { $0 }.min()
+    [phaseEnd, beatAt, closeAt, canSpeak ? texts.dueAt : nil].compactMap { $0 }.min()
   }
 
   /// What to do with the user's audio now.
@@ -127,8 +130,8 @@ public struct IVHSession: ServiceSession {
   public var isEnding: Bool { phase == .closing }
   /// Closed for good.
   public var isClosed: Bool { phase == .closed }
-  /// Between two attempts, or asking whether the session still runs.
-  public var isUnreachable: Bool { phase == .waiting || phase == .resuming }
+  /// A session was lost or refused, and none runs yet.
+  public var isUnreachable: Bool { loss != nil && !isRunning }
 
   /// What ends the session without waiting for an answer; nil: there is none.
   var closingRequest: IVHRequest? { session.map { .call(.close($0), 0) } }
@@ -381,19 +384,24 @@ public struct IVHSession: ServiceSession {
       }
       lose(error.ofSetup(isCreation: purpose == .create))
     case .close where phase == .closing:
-      if fault == nil || error.reaction.isRepeatable && fault?.hasNoSession != true, !isCloseRepeated,
-        let session
-      {
+      if fault == nil || error.reaction.isRepeatable && fault?.hasNoSession != true, !isCloseRepeated {
         isCloseRepeated = true
-        return call(.close(session), for: .close)
+        // A service that refuses it now may accept it in a second.
+        return fault == nil ? closeSession() : (closeAt = now &+ Self.second)
       }
       // An unknown session is already closed.
-      if fault?.hasNoSession != true { post(.error(error)) }
+      if fault?.hasNoSession != true {
+        var unclosed = error
+        unclosed.text = "the session was not closed, and is billed until the service closes it: \(error.text)"
+        unclosed.reaction = .continue
+        post(.error(unclosed))
+      }
       finish(nil)
     case .text:
       if let fault, fault.hasNoSession || fault.isReplaced { return loseSession(error, fault) }
-      // A refusal of the account is one of every request.
-      if let fault, !fault.isOfRequest { return lose(fault.error()) }
+      guard phase != .closing else { return }
+      // The service refuses the account: every other request would fail, too.
+      if let fault, !fault.isOfRequest, fault.error().reaction != .continue { return lose(fault.error()) }
       var passing = error
       passing.reaction = .continue
       post(.error(passing))
@@ -436,12 +444,14 @@ public struct IVHSession: ServiceSession {
     case .closing: return finish(nil)
     default: break
     }
+    if phase == .draining, haveSourcesEnded, texts.isEmpty { return playRest(error) }
     post(.error(error))
     loss = error
     // What the service has finished is still played.
     if phase != .draining { closeReply(by: .service) }
     forgetReply()
     closeChannel()
+    phase = .waiting
     guard !haveSourcesEnded else { return end(error) }
     switch policy.decide(error.reaction, at: now) {
     case .stop(let isFailure): end(isFailure ? error : nil)
@@ -454,9 +464,18 @@ public struct IVHSession: ServiceSession {
     }
   }
 
+  /// The channel was lost after the last reply of a graph that drains: nothing but its end is awaited.
+  private mutating func playRest(_ error: DialogError) {
+    var passing = error
+    passing.reaction = .continue
+    post(.error(passing))
+    closeChannel()
+  }
+
   private mutating func replaced(_ text: String = "the same user has begun another session") {
     post(.kicked(.replaced, text: text))
     leaveSession()
+    closeReply(by: .service)
     forgetReply()
     closeChannel()
     finish(nil)
@@ -515,9 +534,10 @@ public struct IVHSession: ServiceSession {
     guard isDraining else { return }
     switch phase {
     case .thinking, .speaking, .draining, .yielding: return
-    case .waiting where haveSourcesEnded, .resuming where haveSourcesEnded: end(loss)
     case .ended: hangUp()
-    default: if texts.isEmpty { hangUp() }
+    default:
+      if haveSourcesEnded && isUnreachable { return end(loss) }
+      if texts.isEmpty { hangUp() }
     }
   }
 
@@ -526,27 +546,33 @@ public struct IVHSession: ServiceSession {
     switch phase {
     case .closing, .closed: return
     case .ended: finish(nil)
-    default: end(isLate && !isRunning ? loss ?? .late("ivh") : nil)
+    default: end(isLate && !isRunning ? loss ?? .notReady("ivh") : nil)
     }
   }
 
   /// Closes the session, and ends.
   private mutating func end(_ error: DialogError?) {
-    discardTexts("the session has ended")
+    discardTexts(session == nil ? "there is no session" : "the session has ended")
     closeReply(by: .local)
     forgetReply()
     closeChannel()
+    isCloseRepeated = false
+    closeAt = nil
     if phase == .creating && error == nil {
       // Its answer has the id that is needed to close it.
       return enter(.closing, limit: rules.close)
     }
     requests.forgetLifecycle()
-    isCloseRepeated = false
-    guard let session, isConnected else { return finish(error) }
-    call(.close(session), for: .close)
+    guard session != nil, isConnected else { return finish(error) }
+    closeSession()
     // A failure does not wait for the answer: it is known already.
     if error != nil { return finish(error) }
     enter(.closing, limit: rules.close)
+  }
+
+  private mutating func closeSession() {
+    closeAt = nil
+    if let session { call(.close(session), for: .close) }
   }
 
   private mutating func finish(_ error: DialogError?) {
@@ -556,6 +582,7 @@ public struct IVHSession: ServiceSession {
     isConnected = false
     phaseEnd = nil
     beatAt = nil
+    closeAt = nil
     if phase != .ended { post(.state(.closed)) }
     actions.append(.disconnect)
     guard rules.waitsAfterEnd && !isDraining && error == nil else {
@@ -585,6 +612,7 @@ public struct IVHSession: ServiceSession {
   private mutating func begin(_ beginning: IVHBeginning) {
     user = beginning.user ?? rules.creation.user
     voice = voice.atBeginning
+    loss = nil
     policy = rules.reconnect
     requests = IVHRequests()
     start()
@@ -598,6 +626,7 @@ public struct IVHSession: ServiceSession {
       self.beatAt = now &+ rules.heartBeat
       actions.append(.send(.command(.heartbeat(id: IVHID.make()))))
     }
+    if let closeAt, now >= closeAt { closeSession() }
     guard let phaseEnd, now >= phaseEnd else { return }
     self.phaseEnd = nil
     switch phase {
@@ -634,6 +663,8 @@ public struct IVHSession: ServiceSession {
     case .waiting: if isConnected { resume() } else { connect() }
     case .listening: if texts.isEmpty { hangUp() } else { enter(.listening, limit: linger) }
     case .closing:
+      // One that is still created is closed when its id is known.
+      guard session != nil else { return finish(nil) }
       post(
         .network, .continue,
         "the service did not confirm the end of the session within \(rules.close / 1_000_000) ms; it closes idle sessions itself, after "
@@ -680,7 +711,7 @@ public struct IVHSession: ServiceSession {
       post(.extra(name: "reasoning", payload: .object(["text": .string(text), "round": push.round.json])))
     case .discarded(let text):
       post(.extra(name: "discarded", payload: .object(["text": .string(text), "round": push.round.json])))
-      if phase == .thinking { listen() }
+      if phase == .thinking || phase == .yielding && !stop.isSent { listen() }
     case .failed(let fault, let isReply): failed(fault, isReply: isReply, push.round)
     case .unknown: post(.unknown(push.raw))
     }
@@ -740,7 +771,7 @@ public struct IVHSession: ServiceSession {
     case .yielding:
       // It was interrupted before it began, which the service does not accept before now.
       reply.round = round
-      if voice.state == .none { sendInterruption() }
+      if !stop.isSent, voice.state == .none || rules.generation == .stream { sendInterruption() }
       return enter(.yielding, limit: rules.reaction)
     case .listening, .thinking, .draining: break
     default: return
@@ -777,7 +808,8 @@ public struct IVHSession: ServiceSession {
   private mutating func listen() {
     enter(.listening, limit: linger)
     loss = nil
-    post(.state(.listening))
+    // A text that waits is sent now, or in a moment.
+    if texts.isEmpty { post(.state(.listening)) }
     endIfDone()
   }
 
@@ -828,7 +860,7 @@ public struct IVHSession: ServiceSession {
         return refuse("the service does not allow this sentence to be interrupted; \"force\" interrupts it")
       }
       // The service says whether it obeys: until then the sentence is heard.
-      guard rules.generation == .stream else {
+      guard rules.generation == .stream, phase == .speaking else {
         closeReply(by: .local)
         return stopSpeaking(isForced: true)
       }
@@ -855,6 +887,7 @@ public struct IVHSession: ServiceSession {
     if let id { answer(id, nil) }
     guard phase == .thinking || phase == .speaking else { return }
     closeReply(by: .user)
+    stop = (isSent: true, isForced: true)
     enter(.yielding, limit: rules.reaction)
   }
 
@@ -862,9 +895,10 @@ public struct IVHSession: ServiceSession {
   private mutating func stopSpeaking(isForced: Bool) {
     let isVoice = voice.state == .running
     if isVoice { endVoice(isCut: true) }
-    stop = (isSent: false, isForced: isForced)
-    // Only a text that has begun can be interrupted. In the session generation the last packet of a voice says so itself.
-    if isVoice ? rules.generation == .stream : phase == .speaking { sendInterruption() }
+    // In the session generation the last packet of a voice interrupts it.
+    stop = (isSent: isVoice && rules.generation == .session, isForced: isForced)
+    // Only what has begun can be interrupted.
+    if !stop.isSent && (isVoice || phase == .speaking) { sendInterruption() }
     enter(.yielding, limit: rules.reaction)
   }
 
@@ -1031,8 +1065,11 @@ public struct IVHSession: ServiceSession {
       saying: text, isForced: isForced)
   }
 
-  private mutating func queue(_ message: IVHCommand, saying text: String, isForced: Bool) {
-    guard !isDraining else { return refuse("the graph is draining; no more texts are accepted") }
+  /// - Parameter isMore: a further part of a text that was accepted.
+  private mutating func queue(
+    _ message: IVHCommand, saying text: String, isForced: Bool, isMore: Bool = false
+  ) {
+    guard !isDraining || isMore else { return refuse("the graph is draining; no more texts are accepted") }
     let entry = IVHTexts.Entry(message: message, text: text, command: commandID, isForced: isForced)
     guard texts.add(entry) else {
       return refuse("\(IVHTexts.most) texts are queued; wait until one is spoken")
@@ -1074,7 +1111,7 @@ public struct IVHSession: ServiceSession {
     do throws(JSONFormProblem) {
       let (message, text, isFirst) = try texts.part(payload)
       guard !isFirst, !texts.isQueued(message.id), isRunning else {
-        return queue(message, saying: text, isForced: false)
+        return queue(message, saying: text, isForced: false, isMore: !isFirst)
       }
       texts.latest = text
       send(message)

@@ -34,7 +34,7 @@ public struct IVHFault: Error, Sendable, Hashable {
     100_003: Meaning(category: .request, reaction: .refuse, text: "a parameter is missing or invalid"),
     notAuthorised: Meaning(category: .auth, reaction: .refuse, text: "not authorised"),
     100_007: Meaning(category: .request, reaction: .refuse, text: "there is no such project"),
-    100_008: Meaning(category: .quota, reaction: .refuse, text: "too many sessions at once"),
+    tooManySessions: Meaning(category: .quota, reaction: .refuse, text: "too many sessions at once"),
     100_009: Meaning(category: .request, reaction: .refuse, text: "there is no such resource"),
     100_012: Meaning(category: .quota, reaction: retry, text: "requests come too frequently"),
     100_014: Meaning(category: .quota, reaction: .refuse, text: "there is no quota, or it has expired"),
@@ -74,11 +74,13 @@ public struct IVHFault: Error, Sendable, Hashable {
       category: .tts, reaction: .continue, scope: .reply, text: "the avatar could not speak it"),
   ]
 
-  /// The account is not known, or the signature is not right.
-  static let notAuthorised = 100_005
+  /// The account is not known, or the signature is not right; the account's sessions are all in use.
+  static let notAuthorised = 100_005, tooManySessions = 100_008
 
-  /// The same with more in its text.
-  func adding(_ more: String) -> IVHFault { IVHFault(code, (text.isEmpty ? error().text : text) + more) }
+  /// The same with more before and after its text.
+  func with(_ before: String, _ after: String) -> IVHFault {
+    IVHFault(code, before + (text.isEmpty ? error().text : text) + after)
+  }
 
   /// Every code with a meaning.
   static var knownCodes: [Int] { meanings.keys.sorted() }

@@ -76,6 +76,8 @@ final class IVHRequestHandler: @unchecked Sendable {
   private var avatars: [String: DoubleSession] = [:]
   private var failing: [IVHMembers.Failure]
   private var requestIDs: Set<String> = []
+  /// Requests that are never answered.
+  private var unanswered: [HTTPReply] = []
 
   init(_ server: Server) {
     self.server = server
@@ -120,7 +122,10 @@ final class IVHRequestHandler: @unchecked Sendable {
         $0.code == 0 ? nil : IVHResponse.refusal($0.code, "as the scenario requires")
       }
       server.later(failure?.delay ?? 0) { [self] in
-        guard var result = answer ?? self.answer(operation, isSession: isSession, request) else { return }
+        guard var result = answer ?? self.answer(operation, isSession: isSession, request) else {
+          // One that is let go is answered as a failure.
+          return unanswered.append(reply)
+        }
         if let failure, failure.status != 200 { result.status = failure.status }
         if result.isRefusal { server.note("< \(operation) refused: \(result.reason)") }
         reply.send(result.response(at: time))

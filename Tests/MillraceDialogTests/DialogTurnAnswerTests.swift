@@ -114,6 +114,29 @@ private let uninterruptible = #"{"event":"gate","gate":"uninterruptible","on":tr
     #expect(bench.close() == [])
   }
 
+  @Test(
+    "what no service takes as a question is passed on, and the turn does not wait for its answer",
+    arguments: [
+      #"{"command":"say","id":1}"#, #"{"command":"ask","text":"","id":1}"#, #"{"command":"say","text":7}"#,
+      #"{"command":"say","text":"x","force":"yes"}"#,
+    ])
+  func noQuestion(command: String) throws {
+    let bench = try bench()
+    try bench.service(listening)
+    try bench.command(command)
+    #expect(bench.texts("control") == [command])
+    try bench.command(#"{"command":"startSpeech","id":"2"}"#)
+    #expect(bench.texts("control") == [#"{"command":"startSpeech"}"#])
+    try bench.command(#"{"command":"stopSpeech"}"#)
+    try bench.service(listening)
+    // A picture needs no words.
+    let picture = #"{"command":"ask","text":"","images":[{"url":"https://h/p.jpg"}]}"#
+    try bench.command(picture)
+    #expect(bench.texts("control") == [#"{"command":"stopSpeech"}"#, picture])
+    let changes = try bench.events().filter { $0.name == "turn" }
+    #expect(changes.last?.string("to") == "thinking" && changes.last?.string("cause") == "ask")
+  }
+
   @Test("a question that still waits when the graph ends is answered")
   func graphEnds() throws {
     let bench = try bench()

@@ -18,7 +18,7 @@ struct MessageRoomTests {
     #expect(accepted > 4)
     // The sink takes nothing yet: a fifth event would not fit into the link.
     let probe = Probe.named("room")
-    while probe.times.count < 50 { pauseBriefly() }
+    while probe.times.count < 50 && run.phase == .running { pauseBriefly() }
     #expect(probe.values.isEmpty && run.phase == .running)
     probe.state.withLock { $0.finished = 1 }
     while probe.values.count < accepted && run.phase == .running { pauseBriefly() }

@@ -209,10 +209,11 @@ import Testing
     #expect(isSignal || result.errors.contains("connection refused by"), "\(result.errors)")
   }
 
-  /// Starts the program on a pseudoterminal, followed by `stty -a`. Bytes written to the pipe are keys.
+  /// Starts the program on a pseudoterminal, followed by `stty -a`. Bytes written to the pipe are keys. An interrupt does not discard what the
+  /// terminal was given to show (`noflsh`): on a busy machine that would be the status.
   private func onTerminal(_ scratch: Scratch, _ keys: Pipe, _ more: String...) throws -> RunnerProcess {
     let shell = """
-      export TERM=xterm; exec script -qec "trap : INT; $(printf '%q ' "$@"); s=\\$?; trap '' INT; echo status=\\$s; stty -a" /dev/null >&2
+      export TERM=xterm; exec script -qec "stty noflsh; trap : INT; $(printf '%q ' "$@"); s=\\$?; trap '' INT; echo status=\\$s; stty -a" /dev/null >&2
       """
     return try RunnerProcess(
       [

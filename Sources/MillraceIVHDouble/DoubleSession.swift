@@ -44,6 +44,20 @@ final class DoubleSession: @unchecked Sendable {
   private var speeches = 0
   private var reply = 0
   private var textAt: Nanoseconds?
+  /// Parts of the text that is spoken which are still to be spoken; nil: it does not come in parts, or all of it was sent.
+  private var parts: [Part]?
+  /// It waits for the next part.
+  private var isBetweenParts = false
+  /// The part that is spoken is a sentence.
+  private var isSentence = false
+
+  /// A part of a text that comes in parts.
+  private struct Part {
+    var text: String
+    /// A sentence by itself: the client waits for its end.
+    var isSentence: Bool
+    var isLast: Bool
+  }
 
   // The voice.
   private var timing: VoicePace
@@ -297,8 +311,39 @@ final class DoubleSession: @unchecked Sendable {
     }
     sequence += 1
     if number != sequence { double.violate("wrongSequence", "part \(number) instead of \(sequence)") }
-    if number == 1 { answer(text, request) }
+    let part = Part(
+      text: text, isSentence: data["IsSentence"]?.bool ?? false, isLast: data["IsFinal"]?.bool ?? false)
+    guard number > 1 else {
+      answer(text, request)
+      // What a scenario says is not what was sent.
+      parts = turn.says == text && !part.isLast ? [] : nil
+      isSentence = part.isSentence
+      return nil
+    }
+    parts?.append(part)
+    if isBetweenParts { nextPart() }
     return nil
+  }
+
+  /// A part was spoken.
+  private func nextPart() {
+    if isSentence && !isBetweenParts { state("SentenceOver") }
+    guard let part = parts?.first else {
+      if parts == nil { return end(.client) }
+      if isSentence && !isBetweenParts { state("SentenceNext") }
+      isBetweenParts = true
+      return
+    }
+    isBetweenParts = false
+    isSentence = part.isSentence
+    parts = part.isLast ? nil : Array(parts?.dropFirst() ?? [])
+    turn.says = part.text
+    guard !part.text.isEmpty else { return nextPart() }
+    prepare { [self] sound in
+      if isSentence { state("SentenceStart") }
+      saySpeech()
+      utter(sound)
+    }
   }
 
   private func interrupt(isForced: Bool) -> Refusal? {
@@ -476,33 +521,52 @@ final class DoubleSession: @unchecked Sendable {
     step += 1
     reply = double.nextReply()
     round = nextRound(request)
-    let plan = step
+    parts = nil
+    isSentence = false
+    isBetweenParts = false
     if isSession { state("WaitingTextStart") }
     if misbehave(at: .thinking) { return }
+    prepare { [self] in say($0) }
+  }
+
+  /// Synthesises what is to be said next; nil: there is no voice.
+  private func prepare(_ body: @escaping @Sendable (SpokenReply?) -> Void) {
+    let plan = step
     let format: SpeechFormat? = picture == nil ? nil : .pcm
     double.prepare(turn, number: reply, format: format, rate: AvatarVoice.rate) { [self] result in
       guard plan == step else { return }
       switch result {
-      case .success(let sound): say(sound)
+      case .success(let sound): body(sound)
       case .failure(let problem):
         double.violate("noVoice", problem.description)
-        say(nil)
+        body(nil)
       }
     }
   }
 
   private func say(_ sound: SpokenReply?) {
     held = (sound?.pieces ?? []).flatMap(Self.samples)
+    begun()
+    if misbehave(at: .responding) { return }
+    wait(for: sound)
+  }
+
+  /// A further part of a text.
+  private func utter(_ sound: SpokenReply?) {
+    picture?.voice.speak((sound?.pieces ?? []).flatMap(Self.samples))
+    wait(for: sound)
+  }
+
+  /// Ends what is spoken when it was spoken.
+  private func wait(for sound: SpokenReply?) {
     let words = turn.says.split(separator: " ").count
     let whole = sound?.milliseconds ?? Int(Double(words * 300) / double.scenario.speed)
     let plan = step
-    begun()
-    if misbehave(at: .responding) { return }
     double.later(whole / 2) { [self] in
       guard plan == step, !misbehave(at: .midway) else { return }
       double.later(whole - whole / 2) { [self] in
         guard plan == step, !misbehave(at: .answered) else { return }
-        end(.client)
+        nextPart()
       }
     }
   }
@@ -584,6 +648,8 @@ final class DoubleSession: @unchecked Sendable {
   private func end(_ kind: End) {
     let wasVoice = source == .voice
     if wasVoice { endedUtterance = utterance }
+    parts = nil
+    isBetweenParts = false
     source = .none
     step += 1
     guard isSpeaking || isSession else { return }

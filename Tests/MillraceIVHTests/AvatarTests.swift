@@ -100,21 +100,32 @@ import Testing
   }
 
   @Test(
-    "streamed text is spoken as one text, whatever its parts are",
-    arguments: [IVHGeneration.session])
-  func streamedText(generation: IVHGeneration) async throws {
-    let avatar = try await Avatar(generation, scenario())
+    "streamed text is spoken as one text, whatever its parts are", arguments: [false, true])
+  func streamedText(inSentences: Bool) async throws {
+    let avatar = try await Avatar(
+      .session,
+      scenario {
+        $0.isNumbered = false
+        $0.turns = [IVHScenario.Turn()]
+      })
     defer { avatar.double.stop() }
     for (index, part) in ["It ", "is ", "nine."].enumerated() {
       avatar.command(
-        #"{"command":"extra","name":"streamText","payload":{"text":"\#(part)","final":\#(index == 2)},"id":"\#(index)"}"#
+        #"{"command":"extra","name":"streamText","payload":{"text":"\#(part)","final":\#(index == 2),"IsSentence":\#(inSentences)},"id":"\#(index)"}"#
       )
+      // As the vendor asks of a client that sends sentences.
+      guard inSentences && index < 2 else { continue }
+      try #require(
+        try avatar.wait { avatar.words.components(separatedBy: "SentenceNext").count == index + 2 },
+        "\(avatar.words)")
     }
     try #require(try avatar.wait { avatar.has("replyEnded") && avatar.isListening }, "\(avatar.words)")
     try avatar.end()
     #expect(avatar.double.seen.violations == [], "\(avatar.words)")
     #expect(
       avatar.double.seen.lines.filter { $0.hasPrefix("> part") } == ["> part 1", "> part 2", "> part 3"])
+    #expect(avatar.named("replyStarted").count == 1 && avatar.double.seen.turns == 1, "\(avatar.words)")
+    #expect(avatar.named("reply").count == 3, "\(avatar.words)")
     #expect(avatar.bench.close() == [])
   }
 

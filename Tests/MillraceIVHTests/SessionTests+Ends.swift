@@ -50,6 +50,14 @@ extension SessionTests {
     #expect(words(player.play("created")).last == "end")
   }
 
+  @Test("a further part of a text whose channel is lost is refused")
+  func lostParts() {
+    var player = player(.session, to: .listening)
+    for name in ["part", "startSpeaking", "over", "sourcesEnded", "channelLost"] { player.play(name) }
+    #expect(player.session.phase == .draining)
+    #expect(words(player.play("part")) == ["refuse"])
+  }
+
   @Test("a graph that drains lets a text in parts come to its end")
   func drainedParts() {
     var player = player(.session, to: .speaking)
@@ -126,7 +134,7 @@ extension SessionTests {
   func refusedEnd() {
     var busy = player(to: .closing)
     #expect(busy.play(.message(.refused(IVHFault(100_000), to: busy.number))).isEmpty)
-    busy.now += Script.second
+    busy.now += busy.session.rules.closeAgain
     #expect(words(busy.play(.tick)) == ["> closesession"])
     #expect(words(busy.play(.message(.refused(IVHFault(100_000), to: busy.number)))).last == "end")
   }

@@ -102,6 +102,8 @@ public struct IVHRules: Sendable, Hashable {
   public var lag: Nanoseconds = .milliseconds(3_000)
   /// The same where nothing of the reply was heard yet: it may have no sound.
   public var silence: Nanoseconds = .milliseconds(6_000)
+  /// When the end of the session is requested again that the service has refused for now.
+  public var closeAgain: Nanoseconds = .milliseconds(1_000)
   /// Timeout for the answer to the end of the session.
   public var close: Nanoseconds = .milliseconds(2_000)
 

@@ -48,8 +48,6 @@ public struct IVHSession: ServiceSession {
   public let rules: IVHRules
   /// The current phase.
   public private(set) var phase = Phase.idle
-  private static let second: Nanoseconds = .milliseconds(1_000)
-
   /// The session's id; nil: there is none.
   public private(set) var session: String?
 
@@ -387,7 +385,7 @@ public struct IVHSession: ServiceSession {
       if fault == nil || error.reaction.isRepeatable && fault?.hasNoSession != true, !isCloseRepeated {
         isCloseRepeated = true
         // A service that refuses it now may accept it in a second.
-        return fault == nil ? closeSession() : (closeAt = now &+ Self.second)
+        return fault == nil ? closeSession() : (closeAt = now &+ rules.closeAgain)
       }
       // An unknown session is already closed.
       if fault?.hasNoSession != true {
@@ -469,6 +467,8 @@ public struct IVHSession: ServiceSession {
     var passing = error
     passing.reaction = .continue
     post(.error(passing))
+    // A further part of a text would have no channel.
+    texts.endStream()
     closeChannel()
   }
 
@@ -1087,7 +1087,7 @@ public struct IVHSession: ServiceSession {
   }
 
   private mutating func update(_ values: JSONValue) {
-    guard let session, isRunning else { return refuse("there is no session to change") }
+    guard let session, isRunning, isConnected else { return refuse("there is no session to change") }
     do throws(JSONFormProblem) {
       call(.configure(session, try IVHPictureUpdate(values)), for: .update(commandID))
       if commandID != nil { actions.append(.answerLater) }

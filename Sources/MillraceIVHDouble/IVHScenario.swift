@@ -54,8 +54,7 @@ public struct IVHMembers: ScenarioMembers {
     /// Every operation.
     static let operations = [
       channel, "newsession", "createsession", "createsessionbyasset", "startsession", "statsession",
-      "closesession",
-      "command", "configsession", "updatesessionconfig", "listsession", "listsessionofuin",
+      "closesession", "command", "configsession", "updatesessionconfig", "listsession", "listsessionofuin",
       "listsessionofprojectid", "listsessionofassetvk", "queryconfig",
     ]
 

@@ -55,11 +55,7 @@ public struct RTMPPull: ~Copyable, Node {
   private var lastSound = Nanoseconds.min
   /// The position behind it.
   private var soundEnd: Int64 = 0
-  /// Since when the graph drains, and when sound was last heard.
-  private var drainStart: Nanoseconds?
-  private var lastLoud = Nanoseconds.min
-  /// How long a graph that drains waits for more sound.
-  private static let longestPause: Nanoseconds = .milliseconds(60_000)
+  private var drain = StreamDrain()
   /// An utterance has ended without a packet that could be marked.
   private var owesEnd = false
 
@@ -150,13 +146,10 @@ public struct RTMPPull: ~Copyable, Node {
     owesEnd = false
   }
 
-  /// A graph that drains plays what is still to come, and the input says when the stream is over. Its source may itself wait for this
-  /// node's sound: silence ends it, too.
+  /// True when a graph that drains waits no longer for more of the stream.
   private mutating func isDrained(_ ports: inout Ports) -> Bool {
     guard ports.isDraining else { return false }
-    let start = drainStart ?? ports.now
-    drainStart = start
-    let end = max(start, lastLoud) &+ Self.longestPause
+    let end = drain.end(at: ports.now)
     ports.wake(at: end)
     return ports.now >= end
   }
@@ -294,9 +287,9 @@ public struct RTMPPull: ~Copyable, Node {
       owesEnd = true
       return
     }
-    let isHeard = replies != nil || drainStart != nil
-    let isLoud = isHeard && sound?.power(of: frames, as: sample) ?? 0 >= quietPower
-    if isLoud { lastLoud = ports.now }
+    let isMeasured = replies != nil || drain.isOn
+    let isLoud = isMeasured && sound?.power(of: frames, as: sample) ?? 0 >= quietPower
+    if isLoud { drain.noteSound(at: ports.now) }
     let part = replies?.take(isLoud: isLoud, frames: frames, time: time)
     let reply: HeldReply = if case .reply = part { ports.currentReply } else { .none }
     var packet = try ports.makePacket(1, bytes: frames * frameBytes, of: reply)

@@ -66,10 +66,10 @@ struct DrainingDialogueTests {
 
   @Test("a service that cannot be reached is not waited for, and the run fails with the reason")
   func unreachable() async throws {
-    let dialogue = try await DrainingDialogue(graph(""), IVHScenario(), ["url": "http://127.0.0.1:9"])
+    let dialogue = try await DrainingDialogue(graph(""), IVHScenario(), ["url": "http://127.0.0.1:1"])
     try await dialogue.until("it reconnects") { $0.count("bot", "state", "reconnecting") >= 1 }
     let failure = try #require(try await dialogue.drain().failure)
-    #expect(failure.node == "bot" && failure.text.contains("connection refused by 127.0.0.1:9"), "\(failure)")
+    #expect(failure.node == "bot" && failure.text.contains("connection refused by 127.0.0.1:1"), "\(failure)")
   }
 
   @Test("a session that is not ready when the turn times out fails the run, with the cure")
@@ -85,11 +85,11 @@ struct DrainingDialogueTests {
   }
 }
 
-/// A running graph with the double of IVH, and the graph's events.
+/// A running graph with the double of IVH.
 private final class DrainingDialogue: Sendable {
   let double: IVHDouble
   let run: GraphRun
-  private let events = Locked<[GraphEvent]>([])
+  private let events: RunEvents
 
   convenience init(
     _ text: String, _ scenario: IVHScenario, _ values: [String: String] = [:]
@@ -105,35 +105,26 @@ private final class DrainingDialogue: Sendable {
     let all = ["url": double.address].merging(values) { $1 }
     let plan = try Graph.load(path: path, settings: GraphSettings(set: all), catalogue: .standard)
     run = try Engine(catalogue: .standard).prepare(plan)
-    let (stream, events) = (run.events, events)
-    Task { for await event in stream { events.withLock { $0.append(event) } } }
+    events = RunEvents(run)
     run.start()
   }
 
   deinit { double.stop() }
 
-  var words: String { "\(double.seen.lines) \(events.withLock { $0.map { "\($0.node) \($0.json)" } })" }
+  var words: String { "\(double.seen.lines) \(events.words)" }
 
-  /// Counts the events of a node, optionally those that contain a text.
   func count(_ node: String, _ name: String, _ words: String = "") -> Int {
-    events.withLock {
-      $0.count { $0.node == node && $0.name == name && (words.isEmpty || $0.json.contains(words)) }
-    }
+    events.count(node, name, words)
   }
 
   /// The member `ms` of the latest event.
   func milliseconds(_ node: String, _ name: String) -> Int? {
-    guard let event = events.withLock({ $0.last { $0.node == node && $0.name == name } }) else { return nil }
-    let rest = event.json.split(separator: #""ms":"#).last ?? ""
+    let rest = events.last(node, name)?.json.split(separator: #""ms":"#).last ?? ""
     return Int(rest.prefix { $0.isNumber })
   }
 
   func until(_ what: String, _ condition: (DrainingDialogue) -> Bool) async throws {
-    let end = ContinuousClock.now + .seconds(120)
-    while !condition(self) {
-      try #require(ContinuousClock.now < end, "never: \(what); \(words)")
-      try await Task.sleep(for: .milliseconds(5))
-    }
+    try await events.until(what, { "\(double.seen.lines)" }) { condition(self) }
   }
 
   func drain() async throws -> RunReport {

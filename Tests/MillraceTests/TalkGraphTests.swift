@@ -177,7 +177,7 @@ private final class GraphTalk: Sendable {
   let double: BailianDouble
   let scratch: Scratch
   private let run: GraphRun
-  private let events = Locked<[GraphEvent]>([])
+  private let events: RunEvents
 
   init(
     _ graph: String, _ scenario: BailianScenario, _ values: [String: String], _ scratch: Scratch
@@ -196,8 +196,7 @@ private final class GraphTalk: Sendable {
     let plan = try Graph.load(
       path: Package.graph(graph), settings: GraphSettings(set: all), catalogue: .standard)
     run = try Engine(catalogue: .standard).prepare(plan)
-    let (stream, events) = (run.events, events)
-    Task { for await event in stream { events.withLock { $0.append(event) } } }
+    events = RunEvents(run)
     run.start()
   }
 
@@ -205,22 +204,14 @@ private final class GraphTalk: Sendable {
 
   /// Counts the events of a node, optionally those that contain a text.
   func count(_ node: String, _ name: String, _ words: String = "") -> Int {
-    events.withLock {
-      $0.count { $0.node == node && $0.name == name && (words.isEmpty || $0.json.contains(words)) }
-    }
+    events.count(node, name, words)
   }
 
   /// Sends a command to the turn node.
   func send(_ command: DialogCommand) throws { try run.send(command.json.text, to: "turn") }
 
   func until(_ what: String, _ condition: (GraphTalk) -> Bool) async throws {
-    let end = ContinuousClock.now + .seconds(120)
-    while !condition(self) {
-      try #require(
-        ContinuousClock.now < end,
-        "never: \(what); \(double.seen.lines) \(events.withLock { $0.map { "\($0.node) \($0.json)" } })")
-      try await Task.sleep(for: .milliseconds(5))
-    }
+    try await events.until(what, { "\(double.seen.lines)" }) { condition(self) }
   }
 
   /// Ends the session and drains the graph.

@@ -177,7 +177,7 @@ struct EngineRunTests {
       "test.pass", ["hangAt": 5, "probe": "hanging"], named: "stuck", source: ["count": -1], probe: "hanging")
     let engine = Engine(catalogue: testCatalogue, workers: 1)
     let run = try engine.start(plan)
-    while Probe.named("hanging").values.count < 5 { pauseBriefly() }
+    while Probe.named("hanging").hangs == 0 { pauseBriefly() }
     run.stop()
     let report = try #require(run.waitUntilStopped(timeout: .seconds(120)))
     #expect(report.detachedNodes == ["stuck"])

@@ -12,6 +12,7 @@ final class Probe: Sendable {
     var texts: [String] = []
     var finished = 0
     var made = 0
+    var hangs = 0
   }
   let state = Locked(State())
   static let all = Locked<[String: Probe]>([:])
@@ -29,6 +30,8 @@ final class Probe: Sendable {
   var times: [Nanoseconds] { state.withLock { $0.times } }
   var texts: [String] { state.withLock { $0.texts } }
   var finished: Int { state.withLock { $0.finished } }
+  /// How many nodes have begun to hang.
+  var hangs: Int { state.withLock { $0.hangs } }
 }
 
 let testShape = OutputShape(.text, packetDuration: .milliseconds(20), packetBytes: 64)
@@ -218,6 +221,7 @@ struct RepeatNode: Node {
 /// Blocks a worker's thread until the test releases it.
 enum Hang {
   static func until(_ probe: Probe) {
+    probe.state.withLock { $0.hangs += 1 }
     while probe.finished < 1_000 { pauseBriefly() }
   }
 }

@@ -333,6 +333,21 @@ private let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     raw.stop()
   }
 
+  @Test("a request at the moment at which its connection has been idle for too long is answered")
+  func lastMoment() async throws {
+    let server = try await serve { _ in .answer(HTTPServer.Response(body: [1])) }
+    var limits = HTTPClient.Limits()
+    limits.idle = 1
+    let client = HTTPClient(limits: limits)
+    for _ in 0..<200 {
+      // A GET, which is repeated where the connection was closed.
+      #expect(try await client.run(try ask(server.port)).status == 200)
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    client.close()
+    await server.stop()
+  }
+
   @Test("a response that nobody asked for closes the connection before it can answer the next request")
   func unsolicited() async throws {
     let raw = try RawServer { peer in

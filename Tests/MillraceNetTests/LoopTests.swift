@@ -19,6 +19,25 @@ private func openDescriptors() throws -> Int {
   try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
 }
 
+@Suite("timers of a loop", .timeLimit(.minutes(30))) struct LoopTimerTests {
+  @Test("a timer that another call of the same moment cancels does not run")
+  func cancelledAtOnce() async throws {
+    let loop = NetLoop.shared
+    let second = Locked<NetTimer?>(nil)
+    let ran = Locked(false)
+    let isOver = Locked(false)
+    loop.run {
+      _ = loop.run(after: 1_000_000) { second.withLock { $0?.cancel() } }
+      second.withLock { $0 = loop.run(after: 1_000_000) { ran.withLock { $0 = true } } }
+      _ = loop.run(after: 1_000_000) { isOver.withLock { $0 = true } }
+      // All three are due when the loop looks again.
+      usleep(20_000)
+    }
+    try await until { isOver.withLock { $0 } }
+    #expect(!ran.withLock { $0 })
+  }
+}
+
 /// In processes of their own: the loops of a process are started once, and these tests count what is on them.
 @Suite("loops", .timeLimit(.minutes(30))) struct LoopTests {
   @Test("sessions fill the shared loop, then go where the fewest are, and leave when their lease is released")

@@ -22,7 +22,7 @@ public final class ByteStream: Sendable {
     var step = Step.connection
     var isPaused = false
     var isOver = false
-    var opening: Scheduled<Void>?
+    var opening: LoopTimer?
   }
 
   /// The loop of its events, and of everything that belongs to its session.
@@ -160,7 +160,7 @@ public final class ByteStream: Sendable {
     }
     let address = request.address
     let time = TimeAmount.milliseconds(Int64(limits.open))
-    core.value.opening = loop.loop.scheduleTask(in: time) { [self] in timeOut(address) }
+    core.value.opening = LoopTimer(on: loop.loop, in: time) { [self] in timeOut(address) }
     let attempt = ConnectionAttempt(
       address: address, proxy: request.proxy, trust: request.trust, timeout: time)
     let bound = NIOLoopBound(self, eventLoop: loop.loop)

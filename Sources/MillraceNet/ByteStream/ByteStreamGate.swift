@@ -18,7 +18,7 @@ final class ByteStreamGate: ChannelInboundHandler, RemovableChannelHandler {
   private let isSecure: Bool
   private let limits: ByteStreamLimits
   private let decide: @Sendable (ByteStreamServer.Client) -> ByteStreamServer.Decision
-  private var deadline: Scheduled<Void>?
+  private var deadline: LoopTimer?
   private var isOpen = false
   private var isRefused = false
 
@@ -75,7 +75,7 @@ final class ByteStreamGate: ChannelInboundHandler, RemovableChannelHandler {
 
   private func limitTime(_ context: ChannelHandlerContext) {
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    deadline = context.eventLoop.scheduleTask(in: .milliseconds(Int64(limits.open))) {
+    deadline = LoopTimer(on: context.eventLoop, in: .milliseconds(Int64(limits.open))) {
       let (gate, context) = bound.value
       gate.refuse(
         .timeout, "a TLS handshake must be complete within \(gate.limits.open) ms", context)

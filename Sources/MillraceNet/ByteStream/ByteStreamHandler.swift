@@ -37,7 +37,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private let delivery: ByteStreamDelivery
   private var phase = Phase.opening
   private var context: ChannelHandlerContext?
-  private var deadline: Scheduled<Void>?
+  private var deadline: LoopTimer?
 
   /// The peer has ended its direction.
   private var isInputOver = false
@@ -53,7 +53,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private var lost = 0
 
   private var lastReceived = NIODeadline.now()
-  private var silence: Scheduled<Void>?
+  private var silence: LoopTimer?
 
   /// - Parameters:
   ///   - peer: its name in messages.
@@ -190,7 +190,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private func watchSilence(in time: TimeAmount) {
     guard limits.silence > 0, let context else { return }
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    silence = context.eventLoop.scheduleTask(in: time) { bound.value.checkSilence() }
+    silence = LoopTimer(on: context.eventLoop, in: time) { bound.value.checkSilence() }
   }
 
   private func checkSilence() {
@@ -203,7 +203,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
     }
     // After this thread or the machine was suspended, bytes may have arrived without having been read: read first.
     let (bound, last) = (NIOLoopBound(self, eventLoop: context.eventLoop), lastReceived)
-    silence = context.eventLoop.scheduleTask(in: .milliseconds(1)) { bound.value.endIfSilent(since: last) }
+    silence = LoopTimer(on: context.eventLoop, in: .milliseconds(1)) { bound.value.endIfSilent(since: last) }
   }
 
   private func endIfSilent(since last: NIODeadline) {
@@ -304,7 +304,7 @@ final class ByteStreamHandler: ChannelInboundHandler {
   private func startDeadline() {
     guard deadline == nil, let context else { return }
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    deadline = context.eventLoop.scheduleTask(in: .milliseconds(Int64(limits.close))) {
+    deadline = LoopTimer(on: context.eventLoop, in: .milliseconds(Int64(limits.close))) {
       bound.value.timeOut()
     }
   }

@@ -50,7 +50,7 @@ public final class NetLoop: Sendable {
 
   /// Runs `body` on the loop's thread after a delay, unless the timer is cancelled first.
   public func run(after nanoseconds: Int64, _ body: @escaping @Sendable () -> Void) -> NetTimer {
-    NetTimer(loop.scheduleTask(in: .nanoseconds(max(0, nanoseconds)), body))
+    NetTimer(LoopTimer(on: loop, in: .nanoseconds(max(0, nanoseconds)), body))
   }
 
   /// True on the loop's thread.
@@ -166,9 +166,9 @@ public final class NetLoop: Sendable {
 
 /// A scheduled call on a network thread.
 public struct NetTimer: Sendable {
-  private let task: Scheduled<Void>
+  private let task: LoopTimer
 
-  init(_ task: Scheduled<Void>) { self.task = task }
+  init(_ task: LoopTimer) { self.task = task }
 
   /// Cancels the call; has no effect once it has begun.
   public func cancel() { task.cancel() }

@@ -29,8 +29,8 @@ final class HTTPClientCall {
   /// A kept connection was closed before it answered, and the request was sent again.
   private var hasRetried = false
   private var isPaused = false
-  private var whole: Scheduled<Void>?
-  private var step: Scheduled<Void>?
+  private var whole: LoopTimer?
+  private var step: LoopTimer?
 
   init(
     _ request: HTTPClient.Request, _ pool: HTTPClientPool, on loop: any EventLoop,
@@ -233,10 +233,10 @@ final class HTTPClientCall {
 
   private func schedule(
     _ milliseconds: Int, _ problem: @escaping (HTTPClientCall) -> NetError
-  ) -> Scheduled<Void>? {
+  ) -> LoopTimer? {
     guard milliseconds > 0 else { return nil }
     let bound = NIOLoopBound((self, problem), eventLoop: loop)
-    return loop.scheduleTask(in: .milliseconds(Int64(milliseconds))) {
+    return LoopTimer(on: loop, in: .milliseconds(Int64(milliseconds))) {
       let (call, problem) = bound.value
       call.fail(problem(call))
     }

@@ -34,7 +34,7 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
   private let channel: any Channel
   private var context: ChannelHandlerContext?
   private var state = State.idle
-  private var idleTimer: Scheduled<Void>?
+  private var idleTimer: LoopTimer?
   /// It has carried a request before.
   private(set) var isKept = false
   private var isRequestSent = false
@@ -140,7 +140,7 @@ final class HTTPClientConnection: ChannelDuplexHandler, HTTPStream.Output {
     guard let pool else { return close() }
     idleTimer?.cancel()
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    idleTimer = channel.eventLoop.scheduleTask(in: .milliseconds(Int64(pool.limits.idle))) {
+    idleTimer = LoopTimer(on: channel.eventLoop, in: .milliseconds(Int64(pool.limits.idle))) {
       bound.value.close()
     }
   }

@@ -17,7 +17,7 @@ final class HTTPSendTimer {
   private var acknowledged: UInt64?
   /// Looks in a row that found nothing new.
   private var unchanged = 0
-  private var timer: Scheduled<Void>?
+  private var timer: LoopTimer?
   private var isOver = false
 
   /// - Parameters:
@@ -57,7 +57,7 @@ final class HTTPSendTimer {
     timer?.cancel()
     guard !isOver else { return }
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    timer = channel.eventLoop.scheduleTask(in: interval) { bound.value.check() }
+    timer = LoopTimer(on: channel.eventLoop, in: interval) { bound.value.check() }
   }
 
   private func check() {

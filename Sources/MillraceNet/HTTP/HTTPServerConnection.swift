@@ -45,7 +45,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private var context: ChannelHandlerContext?
   private var state = State.waiting(since: .now())
   /// Of what the client has to send.
-  private var deadline: Scheduled<Void>?
+  private var deadline: LoopTimer?
   /// Watches what the client has to take.
   private lazy var sending = HTTPSendTimer(channel, .milliseconds(Int64(server.limits.patience))) {
     [weak self] in self?.giveUp()
@@ -382,8 +382,8 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private func limitTime(_ milliseconds: Int? = nil) {
     deadline?.cancel()
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    deadline = channel.eventLoop.scheduleTask(
-      in: .milliseconds(Int64(milliseconds ?? server.limits.patience))
+    deadline = LoopTimer(
+      on: channel.eventLoop, in: .milliseconds(Int64(milliseconds ?? server.limits.patience))
     ) {
       bound.value.timeOut()
     }

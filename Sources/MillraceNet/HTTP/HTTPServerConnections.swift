@@ -95,7 +95,7 @@ final class HTTPServerConnections {
     }
     checkEmpty()
     let bound = NIOLoopBound(self, eventLoop: loop)
-    let last = loop.scheduleTask(in: .milliseconds(Int64(limits.patience))) {
+    let last = LoopTimer(on: loop, in: .milliseconds(Int64(limits.patience))) {
       for connection in Array(bound.value.connections.values) { connection.close() }
       for (_, channel) in bound.value.sockets.values { channel.close(promise: nil) }
     }

@@ -17,7 +17,7 @@ public final class WebSocket: Sendable {
     var channel: (any Channel)?
     var isPaused = false
     var isOver = false
-    var opening: Scheduled<Void>?
+    var opening: LoopTimer?
   }
 
   /// The loop of its events, and of everything that belongs to its session.
@@ -159,7 +159,7 @@ public final class WebSocket: Sendable {
     }
     let peer = request.address.authority
     let time = request.limits.open
-    core.value.opening = loop.loop.scheduleTask(in: .milliseconds(Int64(time))) { [self] in
+    core.value.opening = LoopTimer(on: loop.loop, in: .milliseconds(Int64(time))) { [self] in
       end(NetError(.timeout, "\(peer) did not open a WebSocket within \(time) ms"))
     }
     let opening = ConnectionAttempt(

@@ -29,7 +29,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private var phase = Phase.open
   private var context: ChannelHandlerContext?
   private var pinging: RepeatedTask?
-  private var deadline: Scheduled<Void>?
+  private var deadline: LoopTimer?
   private var lastReceived = NIODeadline.now()
   /// Pings in one read that are answered individually. A read of 64 KiB can hold ten thousand, and each answer costs a system call; RFC
   /// 6455 section 5.5.3 allows answering only the latest.
@@ -332,7 +332,7 @@ final class WebSocketHandler: ChannelInboundHandler {
   private func startDeadline() {
     guard deadline == nil, let context else { return }
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    deadline = context.eventLoop.scheduleTask(in: .milliseconds(Int64(limits.close))) {
+    deadline = LoopTimer(on: context.eventLoop, in: .milliseconds(Int64(limits.close))) {
       bound.value.timeOut()
     }
   }

@@ -218,7 +218,7 @@ endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
+TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
 TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)

@@ -48,6 +48,8 @@ let package = Package(
     .library(name: "MillraceBailianDouble", targets: ["MillraceBailianDouble"]),
     .library(name: "MillraceIVH", targets: ["MillraceIVH"]),
     .library(name: "MillraceIVHDouble", targets: ["MillraceIVHDouble"]),
+    .library(name: "MillraceTuya", targets: ["MillraceTuya"]),
+    .library(name: "MillraceTuyaDouble", targets: ["MillraceTuyaDouble"]),
     .library(name: "MillraceDoubles", targets: ["MillraceDoubles"]),
     .library(name: "MillraceConformance", targets: ["MillraceConformance"]),
     .library(name: "MillraceServer", targets: ["MillraceServer"]),
@@ -217,6 +219,20 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    .target(
+      name: "MillraceTuya",
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceService",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "MillraceTuyaDouble",
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceGraph",
+        "MillraceConformance", "MillraceDoubles",
+      ],
+      swiftSettings: strict),
+
     // Life in a server: services, log, metrics, traces, through the packages that servers in Swift share.
     .target(
       name: "MillraceServer",
@@ -235,6 +251,7 @@ let package = Package(
       dependencies: [
         "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", devices, "MillraceCodecs", video,
         "MillraceFlow", "MillraceDialog", "MillraceWebSocket", "MillraceBailian", "MillraceIVH",
+        "MillraceTuya",
       ],
       swiftSettings: strict),
     .target(
@@ -254,7 +271,7 @@ let package = Package(
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble",
-        "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto", "MillraceJSON", "MillraceDialog",
+        "MillraceTuyaDouble", "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto", "MillraceJSON", "MillraceDialog",
         "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -409,6 +426,22 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
+      name: "MillraceTuyaTests",
+      dependencies: [
+        "MillraceTuya", "MillraceTuyaDouble", "MillraceDoubles", "MillraceConformance", "MillraceCrypto",
+        "MillraceService", "MillraceNet", "MillraceJSON", "MillraceDialog", "MillraceTesting",
+        "MillraceEngine", "MillraceGraph", "MillraceCore", "CMallocCount", "TestNet", "TestSystem",
+      ],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceTuyaDoubleTests",
+      dependencies: [
+        "MillraceTuyaDouble", "MillraceDoubles", "MillraceConformance", "MillraceCrypto", "MillraceNet",
+        "MillraceJSON", "MillraceDialog", "MillraceCore", "TestNet", "TestSystem",
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "MillraceDoublesTests",
       dependencies: [
         "MillraceDoubles", "MillraceConformance", "MillraceGraph", "MillraceJSON", "MillraceDialog",
@@ -420,8 +453,8 @@ let package = Package(
       name: "MillraceConformanceTests",
       dependencies: [
         "MillraceConformance", "MillraceBailian", "MillraceBailianDouble", "MillraceIVH",
-        "MillraceIVHDouble", "MillraceWebSocket", "MillraceWebSocketDouble", "MillraceJSON",
-        "MillraceDialog", "MillraceCore",
+        "MillraceIVHDouble", "MillraceTuya", "MillraceTuyaDouble", "MillraceWebSocket",
+        "MillraceWebSocketDouble", "MillraceJSON", "MillraceDialog", "MillraceCore",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -439,7 +472,8 @@ let package = Package(
       name: "MillraceTests",
       dependencies: [
         "Millrace", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
-        "MillraceBailianDouble", "MillraceIVHDouble", "TestMedia", "TestSystem", "millrace",
+        "MillraceBailianDouble", "MillraceIVHDouble", "MillraceTuyaDouble", "TestMedia", "TestSystem",
+        "millrace",
       ],
       swiftSettings: tests),
     .testTarget(
@@ -491,11 +525,15 @@ let parts: [String: [String]] = [
   "devices": ["MillraceDevicesTests", "MillraceDeviceRigTests"],
   "net": [
     "MillraceJSONTests", "MillraceDialogTests", "MillraceNetTests", "MillraceServiceTests",
-    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceIVHTests", "MillraceDoublesTests",
-    "MillraceConformanceTests", "net-peer",
+    "MillraceWebSocketTests", "MillraceBailianTests", "MillraceIVHTests", "MillraceTuyaTests",
+    "MillraceTuyaDoubleTests", "MillraceDoublesTests", "MillraceConformanceTests", "net-peer",
   ],
   "service": ["MillraceJSONTests", "MillraceServiceTests"],
   "ivh": ["MillraceIVHTests", "MillraceServiceTests", "MillraceDialogTests", "MillraceVideoTests"],
+  "tuya": [
+    "MillraceTuyaTests", "MillraceTuyaDoubleTests", "MillraceServiceTests", "MillraceNetTests",
+    "MillraceBailianTests", "MillraceIVHTests", "MillraceConformanceTests",
+  ],
   "wires": ["MillraceNetTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]

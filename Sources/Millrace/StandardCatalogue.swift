@@ -5,6 +5,7 @@ public import MillraceCore
 internal import MillraceDialog
 internal import MillraceFlow
 internal import MillraceIVH
+internal import MillraceTuya
 internal import MillraceWebSocket
 
 #if Devices
@@ -37,6 +38,7 @@ extension Catalogue {
     catalogue.add(contentsOf: .webSocket)
     catalogue.add(contentsOf: .bailian)
     catalogue.add(contentsOf: .ivh)
+    catalogue.add(contentsOf: .tuya)
     return catalogue
   }()
 }

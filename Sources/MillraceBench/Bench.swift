@@ -17,7 +17,7 @@ public struct Bench: Sendable {
   /// A file of saved figures to compare with; nil: none.
   public var comparisonPath: String?
 
-  /// Services that can be simulated: the suite `dialogues` measures the first whose node can hold a voice dialogue.
+  /// Services that can be simulated: the suite `dialogues` measures those whose nodes can hold a voice dialogue.
   public var services: [any ServiceProgram.Type] = []
   /// The node types of their graphs; by default those that come with Millrace.
   public var catalogue = Catalogue.standard
@@ -150,14 +150,20 @@ struct Suite {
         run: EyesSuite.run),
       Suite(
         name: "dialogues",
-        text:
-          "50 voice dialogues at once, and one end to end; MILLRACE_MINUTES=10 for a long run, MILLRACE_TLS=1 over TLS",
+        text: """
+          50 voice dialogues of each service at once, and one end to end; MILLRACE_SERVICES=bailian for some, \
+          MILLRACE_MINUTES=10 for a long run, MILLRACE_TLS=1 over TLS
+          """,
         run: { try DialoguesSuite.run(services, catalogue) }),
       Suite(
         name: "avatars",
         text:
           "talking figures: pace of a voice, picture, interruption, 20 at once; MILLRACE_MINUTES=10 for a long run",
         run: { try AvatarsSuite.run(services, catalogue) }),
+      Suite(
+        name: TuyaSuite.name,
+        text: "20 sessions over one slow connection beside pictures; MILLRACE_MINUTES=10 for a long run",
+        run: { try TuyaSuite.run(services, catalogue) }),
       Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),

@@ -7,6 +7,7 @@ public import MillraceCore
 public import MillraceDoubles
 internal import MillraceIVHDouble
 internal import MillraceNet
+internal import MillraceTuyaDouble
 internal import MillraceWebSocketDouble
 internal import Synchronization
 
@@ -157,7 +158,7 @@ struct RunnerContext: Sendable {
   var otherDoubles: [any ServiceDouble.Type] = []
 
   static let standardServices: [any ServiceProgram.Type] = [
-    BailianProgram.self, IVHProgram.self, WebSocketProgram.self,
+    BailianProgram.self, IVHProgram.self, TuyaProgram.self, WebSocketProgram.self,
   ]
 
   /// Global because ArgumentParser creates the commands and passes nothing to them.

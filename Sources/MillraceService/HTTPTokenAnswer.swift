@@ -3,6 +3,8 @@ internal import MillraceJSON
 
 /// Where the token and its expiry stand in a token server's answer, which is a JSON object.
 ///
+/// Where a server gives out several values that belong together, the whole object is the token: see `init(wholeUntil:life:)`.
+///
 /// A path names members, with dots between them: `data.token`. A name with a dot in it, or an item of an array, cannot be named.
 public struct HTTPTokenAnswer: Sendable, Hashable {
   /// How an answer says when the token expires. The number may also be a string of digits, as some servers send it.
@@ -28,8 +30,8 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
   /// A token is renewed after this time even if it lives longer: 365 days.
   public static let mostLife = Nanoseconds.milliseconds(365 * 86_400_000)
 
-  /// The path of the token, a string.
-  public let token: String
+  /// The path of the token, a string; nil: the whole answer is the token.
+  public let token: String?
   /// Where the answer says when it expires; nil: it does not.
   public let expiry: Expiry?
   /// How long a token lives whose answer does not say; nil: until the service rejects it, or, where `expiry` names a member, such an
@@ -39,10 +41,26 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
   /// Checks the paths and the lifetime.
   /// - Throws: what is wrong, with `token`, `expiry` or `life` as the parameter.
   public init(token: String, expiry: Expiry? = nil, life: Nanoseconds? = nil) throws(NodeProblem) {
-    self.token = token
+    try self.init(path: token, expiry, life)
+  }
+
+  /// The whole answer, a JSON object with at least one member, is the token: its text is the object as JSON without white space, in the
+  /// order of the answer. For servers that give out several values, such as an address, a client's id and a key, at once.
+  ///
+  /// Only the text as a whole is learnt as a secret: who takes it apart has to learn the secret members.
+  /// - Parameters:
+  ///   - expiry: where the answer says when it expires; nil: it does not.
+  ///   - life: how long it lives when the answer does not say; nil: as for a single token.
+  /// - Throws: what is wrong, with `expiry` or `life` as the parameter.
+  public init(wholeUntil expiry: Expiry?, life: Nanoseconds? = nil) throws(NodeProblem) {
+    try self.init(path: nil, expiry, life)
+  }
+
+  private init(path: String?, _ expiry: Expiry?, _ life: Nanoseconds?) throws(NodeProblem) {
+    token = path
     self.expiry = expiry
     self.life = life.map { min($0, Self.mostLife) }
-    for (path, parameter) in [(token, "token"), (expiry?.path ?? "x", "expiry")] {
+    for (path, parameter) in [(path ?? "x", "token"), (expiry?.path ?? "x", "expiry")] {
       guard path.split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ !$0.isEmpty }) else {
         throw NodeProblem(
           "\"\(path)\" is not the path of a member", parameter: parameter,
@@ -68,7 +86,8 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
   ) throws(HTTPTokenProblem) -> (token: String, life: Nanoseconds?) {
     let json = try Self.object(body, isPage: isPage)
     do throws(JSONFormProblem) {
-      return (try text(in: json), try lifetime(in: json, at: unix) ?? life)
+      guard let token else { return (try Self.whole(json), try lifetime(in: json, at: unix) ?? life) }
+      return (try Self.text(at: token, in: json), try lifetime(in: json, at: unix) ?? life)
     } catch {
       throw HTTPTokenProblem("gave an unexpected answer: \(error.description)", isFinal: true)
     }
@@ -113,7 +132,20 @@ public struct HTTPTokenAnswer: Sendable, Hashable {
     return form[last]
   }
 
-  private func text(in json: JSONValue) throws(JSONFormProblem) -> String {
+  /// The text of the object, where all of it is the token.
+  private static func whole(_ json: JSONValue) throws(JSONFormProblem) -> String {
+    guard json.members?.isEmpty == false else {
+      throw JSONFormProblem(
+        "", "the object is empty; the server has to fill it, its log may say why it does not")
+    }
+    let text = json.text
+    guard text.utf8.count <= FileToken.mostBytes else {
+      throw JSONFormProblem("", "the object is larger than \(FileToken.mostBytes) bytes; check the URL")
+    }
+    return text
+  }
+
+  private static func text(at token: String, in json: JSONValue) throws(JSONFormProblem) -> String {
     let cure = Self.cure("token")
     guard let value = try Self.member(token, "token", in: json) else {
       throw JSONFormProblem(token, "is missing; \(cure)")

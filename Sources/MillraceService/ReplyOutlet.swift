@@ -2,9 +2,9 @@ internal import MillraceCore
 internal import MillraceNet
 internal import Synchronization
 
-/// From the connection to the graph: the node's outputs, on the node's thread. Posts events, emits texts and the audio of replies with
+/// From the connection to the graph: the node's outputs, on its thread. Posts events, emits texts, images and the audio of replies with
 /// their generation, position and end, and discards what was cancelled. Does not allocate.
-struct ReplyOutlet {
+struct ReplyOutlet: ~Copyable {
   private let exchange: ServiceExchange
   /// The output for replies, if it is linked.
   private let audio: Int?
@@ -12,6 +12,10 @@ struct ReplyOutlet {
   private let text: Int?
   /// The output for addresses of streams, if it is linked.
   private let stream: Int?
+  /// The output for images, if it is linked.
+  private let image: Int?
+  /// The output for paths of received files, if it is linked.
+  private let file: Int?
   /// Bytes of a sample; 1 for encoded audio.
   private let sampleBytes: Int
   private let rate: Int
@@ -33,15 +37,21 @@ struct ReplyOutlet {
   /// reply into the queue.
   private var graphCancellations = 0
   private var acknowledgedCancellations = 0
+  /// An image whose pieces arrive, and the bytes of it that have.
+  private var picture: Packet?
+  private var pictureCount = 0
 
   init(
-    _ exchange: ServiceExchange, audio: Int?, text: Int?, stream: Int?, shape: OutputShape?, isWhole: Bool,
-    header: StaticString?
+    _ exchange: ServiceExchange, audio: Int?, text: Int?, stream: Int?, image: Int?, file: Int?,
+    shape: OutputShape?, isWhole: Bool, header: StaticString?
   ) {
     self.exchange = exchange
     self.audio = audio
     self.text = text
     self.stream = stream
+    self.image = image
+    self.file = file
+    picture = nil
     let isPCM = shape?.format.kind == .pcm
     sampleBytes = isPCM ? 2 : 1
     rate = isPCM ? shape?.format.rate ?? 0 : 0
@@ -64,13 +74,13 @@ struct ReplyOutlet {
     exchange.wakeSignal.signal()
   }
 
-  /// Posts the oldest event, or emits the text of a reply or the address of its stream. True when there was one.
+  /// Posts the oldest event, or emits the text of a reply, the address of its stream or the path of a file. True when there was one.
   mutating func postEvent(_ ports: inout Ports) throws(NodeFault) -> Bool {
     guard let record = exchange.events.peek() else { return false }
     let bytes = unsafe record.bytes
     if record.kind == ServiceExchange.In.event {
       EventRecord.post(unsafe bytes.span, &ports)
-    } else if let output = record.kind == ServiceExchange.In.stream ? stream : text {
+    } else if let output = output(of: record.kind) {
       // The connection cuts long texts into pieces of this output's size.
       guard ports.hasRoomOrRequestsWake(output) else { return false }
       var packet = try ports.makePacket(output, bytes: bytes.count, of: .none)
@@ -80,6 +90,39 @@ struct ReplyOutlet {
     }
     exchange.events.drop(record)
     wakeIfRequested(exchange.events)
+    return true
+  }
+
+  /// The output for a record that is no event, if it is linked.
+  private func output(of kind: UInt8) -> Int? {
+    switch kind {
+    case ServiceExchange.In.stream: stream
+    case ServiceExchange.In.file: file
+    default: text
+    }
+  }
+
+  /// Puts the oldest piece into its image, and emits the image with the last. True when there was a piece.
+  mutating func deliverImage(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard let image, let record = exchange.images.peek() else { return false }
+    let bytes = unsafe record.bytes
+    var start = 0
+    if record.kind == ServiceExchange.In.image {
+      guard ports.hasRoomOrRequestsWake(image) else { return false }
+      start = 4
+      var size = 0
+      for index in 0..<start { size |= unsafe Int(bytes[index]) << (8 * index) }
+      picture = try ports.makePacket(image, bytes: size, of: .none)
+      pictureCount = 0
+    }
+    if var packet = picture.take() {
+      var target = packet.mutableSamples(of: UInt8.self)
+      for index in start..<bytes.count { target[pictureCount + index - start] = unsafe bytes[index] }
+      pictureCount += bytes.count - start
+      if pictureCount == target.count { ports.emit(packet, to: image) } else { picture = consume packet }
+    }
+    exchange.images.drop(record)
+    wakeIfRequested(exchange.images)
     return true
   }
 

@@ -11,6 +11,10 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
   struct Settings: Sendable {
     var voice: VoiceFormat
     var eventBytes: Int
+    /// The largest image of the output `image`; nil: the output is not linked, and images are discarded.
+    var imageBytes: Int?
+    /// The longest path of the output `file`; nil: the output is not linked.
+    var fileBytes: Int?
     /// The input `text` holds questions, not text to speak.
     var asksText: Bool
     /// Learns the addresses of streams.
@@ -77,7 +81,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
 
   // MARK: The session
 
-  private func handle(_ input: ServiceInput<Endpoint.Session.Message>, audio bytes: [UInt8] = []) {
+  private func handle(_ input: ServiceInput<Endpoint.Session.Message>, with bytes: [UInt8] = []) {
     guard !isStopped else { return }
     for action in session.handle(input, at: clock.now) { carryOut(action, bytes) }
     flushVoice()
@@ -103,6 +107,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       if case .answer(let answer) = event { unanswered.remove(answer.id) }
       post(event)
     case .deliver: deliver(bytes)
+    case .deliverImage: deliver(image: bytes)
+    case .deliverFile(let path): deliver(file: path)
     case .endUtterance:
       backlog.append(audio: [], ServiceExchange.In.endOfUtterance)
       moveBacklog()
@@ -228,7 +234,8 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     case .opened: handle(.opened)
     case .message(let message): handle(.message(message))
     case .invalidMessage(let text): handle(.invalidMessage(text))
-    case .audio(let bytes): handle(.audio, audio: bytes)
+    case .audio(let bytes): handle(.audio, with: bytes)
+    case .image(let bytes): handle(.image, with: bytes)
     case .closed(let error):
       wire = nil
       handle(.lost(error))
@@ -291,6 +298,26 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
       return post(.error(error(.internal, "\(problem); it is discarded")))
     }
     backlog.append(audio: bytes, ServiceExchange.In.audio)
+    moveBacklog()
+  }
+
+  private func deliver(image bytes: [UInt8]) {
+    guard let limit = settings.imageBytes else { return }
+    let size = "an image of \(bytes.count) bytes exceeds the limit of \(limit)"
+    if let problem = bytes.count > limit ? size : endpoint.problem(withImage: bytes) {
+      return post(.error(error(.internal, "\(problem); it is discarded", scope: .reply)))
+    }
+    backlog.append(image: bytes)
+    moveBacklog()
+  }
+
+  private func deliver(file path: String) {
+    guard let limit = settings.fileBytes else { return }
+    guard path.utf8.count <= limit else {
+      let size = "the path of a received file has \(path.utf8.count) bytes, more than the limit of \(limit)"
+      return post(.error(error(.internal, "\(size); it is not emitted", scope: .reply)))
+    }
+    backlog.append(file: path)
     moveBacklog()
   }
 
@@ -373,6 +400,7 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     case ServiceExchange.Out.text:
       let text = String(decoding: bytes, as: UTF8.self)
       handle(.command(settings.asksText ? .ask(text, images: []) : .say(text)))
+    case ServiceExchange.Out.file: sendFile(String(decoding: bytes, as: UTF8.self))
     default: sendImage(bytes)
     }
   }
@@ -402,7 +430,15 @@ final class ServiceConnection<Endpoint: ServiceEndpoint>: @unchecked Sendable {
     guard session.takesPictures else { return }
     switch endpoint.command(forImage: bytes) {
     case .send(let command): handle(.command(command))
+    case .hold: handle(.imageHeld)
     case .refuse(let text): post(.error(refusal("image discarded: \(text)")))
+    }
+  }
+
+  private func sendFile(_ path: String) {
+    switch endpoint.command(forFile: path) {
+    case .send(let command): handle(.command(command))
+    case .refuse(let text): post(.error(refusal("file not sent: \(text)")))
     }
   }
 

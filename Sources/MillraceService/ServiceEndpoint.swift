@@ -34,11 +34,18 @@ public protocol ServiceEndpoint: Sendable {
   /// Uses another credential for the next connection.
   mutating func use(_ credential: String)
 
-  /// The command that sends an image of the input `image`, or why it cannot be sent.
-  func command(forImage jpeg: [UInt8]) -> ImageCommand
+  /// What becomes of an image of the input `image`. Called only while the session's `takesPictures` is true.
+  mutating func command(forImage jpeg: [UInt8]) -> ImageCommand
+
+  /// The command that sends a file of the input `file`, or why it cannot be sent.
+  /// - Parameter path: of the file, as the graph wrote it; it may not exist.
+  mutating func command(forFile path: String) -> FileCommand
 
   /// Why audio of a reply is discarded, or nil.
   func problem(withAudio bytes: [UInt8]) -> String?
+
+  /// Why an image of a reply is discarded, or nil.
+  func problem(withImage bytes: [UInt8]) -> String?
 }
 
 /// Where a stream of the user's audio begins or ends.
@@ -51,11 +58,22 @@ public enum VoiceBoundary: Sendable, Hashable {
   case cut
 }
 
-/// How an image is sent.
+/// What becomes of an image of the input `image`.
 public enum ImageCommand: Sendable, Hashable {
-  /// With this command.
+  /// It is sent with this command, at once.
   case send(DialogCommand)
-  /// Not at all; the text says why.
+  /// The endpoint keeps it, and discards the one it held: the session gets `ServiceInput.imageHeld`, and decides by its own rules when to
+  /// send the message that refers to it.
+  case hold
+  /// It is discarded; the text says why.
+  case refuse(String)
+}
+
+/// What becomes of a file of the input `file`.
+public enum FileCommand: Sendable, Hashable {
+  /// It is sent with this command.
+  case send(DialogCommand)
+  /// It is not sent; the text says why, and does not repeat the path.
   case refuse(String)
 }
 
@@ -65,7 +83,15 @@ extension ServiceEndpoint {
   /// Closing the wire is enough.
   public func closingMessage(of session: Session) -> Session.Request? { nil }
   /// The service takes no images.
-  public func command(forImage jpeg: [UInt8]) -> ImageCommand { .refuse("the service takes no images") }
+  public mutating func command(forImage jpeg: [UInt8]) -> ImageCommand {
+    .refuse("the service takes no images")
+  }
+  /// The service takes no files.
+  public mutating func command(forFile path: String) -> FileCommand { .refuse("the service takes no files") }
+  /// A JPEG is valid: it begins with the marker SOI (ITU-T T.81, annex B.1.1.3).
+  public func problem(withImage bytes: [UInt8]) -> String? {
+    bytes.starts(with: [0xFF, 0xD8]) ? nil : "the image is not a JPEG"
+  }
   /// Every audio is valid.
   public func problem(withAudio bytes: [UInt8]) -> String? { nil }
 }

@@ -4,7 +4,7 @@ internal import MillraceNet
 internal import Synchronization
 
 /// The state shared by a service node and its connection, which run on different threads. The node writes `messages` and `voice`, and reads
-/// `events` and `audio`.
+/// `events`, `audio` and `images`.
 @safe
 final class ServiceExchange: Sendable {
   /// Kinds of outgoing records.
@@ -20,6 +20,8 @@ final class ServiceExchange: Sendable {
     static let part: UInt8 = 5
     /// A reply that drives the service is complete.
     static let endOfUtterance: UInt8 = 6
+    /// The path of a file to send.
+    static let file: UInt8 = 7
   }
 
   /// Kinds of incoming records.
@@ -33,6 +35,12 @@ final class ServiceExchange: Sendable {
     static let text: UInt8 = 4
     /// The address of a stream; empty: it is over.
     static let stream: UInt8 = 5
+    /// Four bytes with the size of an image, and its first piece.
+    static let image: UInt8 = 6
+    /// A further piece of the image.
+    static let imagePart: UInt8 = 7
+    /// The path of a received file.
+    static let file: UInt8 = 8
   }
 
   /// The largest piece of a message, in bytes.
@@ -46,6 +54,9 @@ final class ServiceExchange: Sendable {
   let voice: ByteQueue
   let events: ByteQueue
   let audio: ByteQueue
+  /// Images of replies, in a queue of their own: an output `image` without room holds up neither audio nor events. Where the output is not
+  /// linked, nothing is put into it.
+  let images: ByteQueue
   let waker: Waker
   /// Wakes the connection.
   let wakeSignal = NetWakeSignal()
@@ -77,17 +88,21 @@ final class ServiceExchange: Sendable {
   ///   - frame: bytes of the largest record of audio.
   ///   - isReply: the audio is a reply, which waits in a queue of its own.
   ///   - event: bytes of the largest event.
-  init(frame: Int, isReply: Bool, event: Int, waker: Waker) {
+  ///   - hasImages: the service's images are emitted.
+  init(frame: Int, isReply: Bool, event: Int, hasImages: Bool, waker: Waker) {
     messages = ByteQueue(largest: max(frame, Self.pieceBytes), atLeast: 65_536)
     voice = isReply ? ByteQueue(largest: frame, atLeast: 65_536) : messages
     events = ByteQueue(largest: event, atLeast: 16_384)
     audio = ByteQueue(largest: Self.audioBytes, atLeast: 65_536)
+    images =
+      hasImages
+      ? ByteQueue(largest: Self.pieceBytes + 4, atLeast: 65_536) : ByteQueue(largest: 0, atLeast: 16)
     self.waker = waker
     end = SessionEnd(waker: waker)
   }
 
   /// True when nothing waits for the node.
-  var isEmpty: Bool { events.peek() == nil && audio.peek() == nil }
+  var isEmpty: Bool { events.peek() == nil && audio.peek() == nil && images.peek() == nil }
 
   /// True when nothing waits for the connection.
   var isSent: Bool { voice.peek() == nil && messages.peek() == nil }

@@ -114,6 +114,12 @@ extension ParameterValues {
   /// A string; nil when it is not set.
   public func text(_ name: String) -> String? { has(name) ? string(name) : nil }
 
+  /// A text that is set and not empty; nil otherwise: in a graph, a parameter of its own that is empty means not set.
+  public func given(_ name: String) -> String? {
+    guard let text = text(name), !text.isEmpty else { return nil }
+    return text
+  }
+
   /// A JSON object written as a string; nil when it is not set.
   /// - Throws: where it is no JSON object.
   public func object(_ name: String) throws(NodeProblem) -> JSONValue? {

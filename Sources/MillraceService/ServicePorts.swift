@@ -18,6 +18,8 @@ internal import Synchronization
 ///   than speech. A bot's reply waits.
 /// - A reply that the service cancels is cancelled in the graph within the call that learns of it. A reply that the graph cancels is not
 ///   delivered any further, however much of it is on its way.
+/// - Images of replies are whole JPEGs, and as texts belong to no generation: a cancellation leaves them. An output `image` without room
+///   holds up only them; while more than 16 MiB of them wait, nothing is read from the service.
 /// - Events keep their order; the end of the session is the last thing a node learns.
 /// - Calls do not allocate, block or lock.
 public struct ServicePorts: ~Copyable {
@@ -25,13 +27,18 @@ public struct ServicePorts: ~Copyable {
   public struct Inputs: Sendable, Hashable {
     /// The user's audio, images, texts; commands and playback reports.
     public var audio, image, text, control: Int?
+    /// Paths of files to send, one in each packet.
+    public var file: Int?
 
-    /// The inputs of a service that has all, in the order `audio`, `image`, `text`, `control`.
-    public init(audio: Int? = 0, image: Int? = 1, text: Int? = 2, control: Int? = 3) {
+    /// The inputs of a service that has all but files, in the order `audio`, `image`, `text`, `control`.
+    public init(
+      audio: Int? = 0, image: Int? = 1, text: Int? = 2, control: Int? = 3, file: Int? = nil
+    ) {
       self.audio = audio
       self.image = image
       self.text = text
       self.control = control
+      self.file = file
     }
   }
 
@@ -41,16 +48,24 @@ public struct ServicePorts: ~Copyable {
     public var audio, text: Int?
     /// The address of a stream with replies, for other nodes to play; an empty text where it is over.
     public var stream: Int?
+    /// Images of replies, one JPEG in each packet. The output's shape has the size of the largest; larger ones are refused.
+    public var image: Int?
+    /// Paths of received files, one in each packet.
+    public var file: Int?
     /// A message of the service is one packet, as for Opus; otherwise its bytes are a stream that is cut anywhere between samples.
     public var isWhole = false
     /// The first bytes of a message that is no packet, such as `OpusHead`; only where a message is one packet.
     public var header: StaticString?
 
     /// The outputs of a service that has replies and texts, in the order `audio`, `text`.
-    public init(audio: Int? = 0, text: Int? = 1, stream: Int? = nil) {
+    public init(
+      audio: Int? = 0, text: Int? = 1, stream: Int? = nil, image: Int? = nil, file: Int? = nil
+    ) {
       self.audio = audio
       self.text = text
       self.stream = stream
+      self.image = image
+      self.file = file
     }
   }
 
@@ -72,7 +87,7 @@ public struct ServicePorts: ~Copyable {
   ///   - outputs: the node's outputs.
   ///   - voice: how the service takes the user's audio.
   ///   - packing: packs frames for the wire; nil: as they are.
-  ///   - eventBytes: the largest event; members beyond it are omitted.
+  ///   - eventBytes: the largest event; members beyond it are omitted. Also the longest path of a file.
   ///   - asksText: the input `text` holds questions, not text to speak.
   ///   - clock: the time and the thread of the connection; nil: real time, and a place on a network thread.
   /// - Throws: when the process has no descriptor left for its network thread.
@@ -88,20 +103,26 @@ public struct ServicePorts: ~Copyable {
     } catch { throw NodeProblem(error.text) }
     let shape = inputs.audio.flatMap { setup.inputs[$0].shape }
     let largest = VoiceInlet.largestBytes(frameBytes: voice.frameBytes, packetBytes: shape?.packetBytes ?? 0)
+    func linked(_ output: Int?) -> Int? { output.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
+    func bytes(_ output: Int?) -> Int? { linked(output).map { setup.outputs[$0].shape?.packetBytes ?? 0 } }
     let exchange = ServiceExchange(
-      frame: largest, isReply: voice.isReply, event: eventBytes + 512, waker: setup.waker)
+      frame: largest, isReply: voice.isReply, event: eventBytes + 512,
+      hasImages: linked(outputs.image) != nil,
+      waker: setup.waker)
     ServiceConnection(
       exchange, session, endpoint,
       ServiceConnection<Endpoint>.Settings(
-        voice: voice, eventBytes: eventBytes, asksText: asksText, secrets: setup.secrets),
+        voice: voice, eventBytes: eventBytes, imageBytes: bytes(outputs.image),
+        fileBytes: bytes(outputs.file).map { min($0, eventBytes) }, asksText: asksText,
+        secrets: setup.secrets),
       packing: packing, clock: place
     ).start()
-    func linked(_ output: Int?) -> Int? { output.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
     self.exchange = exchange
     self.vendor = vendor
     inlet = VoiceInlet(exchange, inputs, voice, largestBytes: largest)
     outlet = ReplyOutlet(
       exchange, audio: linked(outputs.audio), text: linked(outputs.text), stream: linked(outputs.stream),
+      image: linked(outputs.image), file: linked(outputs.file),
       shape: outputs.audio.flatMap { setup.outputs[$0].shape }, isWhole: outputs.isWhole,
       header: outputs.header)
   }
@@ -177,8 +198,9 @@ public struct ServicePorts: ~Copyable {
     }
     let posted = try outlet.postEvent(&ports)
     let played = try outlet.deliver(&ports)
+    let showed = try outlet.deliverImage(&ports)
     let fed = inlet.feed(&ports)
-    return posted || played || fed
+    return posted || played || showed || fed
   }
 
   /// Reports that a program's message found no room.

@@ -37,6 +37,8 @@ public enum ServiceEvent<Message: Sendable & Hashable>: Sendable {
   case invalidMessage(String)
   /// Audio of a reply arrived.
   case audio([UInt8])
+  /// A whole image of a reply arrived, a JPEG.
+  case image([UInt8])
   /// The connection has ended, or could not be opened. The last event.
   case closed(DialogError)
 }

@@ -59,6 +59,10 @@ struct VoiceInlet: ~Copyable {
       begin(packet, ServiceExchange.Out.text)
       took = true
     }
+    if let input = inputs.file, message == nil && ports.hasPacket(input), let packet = ports.next(input) {
+      begin(packet, ServiceExchange.Out.file)
+      took = true
+    }
     if let input = inputs.audio, ports.hasPacket(input) && exchange.voice.hasRoom(largestBytes),
       let packet = ports.next(input)
     {
@@ -168,9 +172,9 @@ struct VoiceInlet: ~Copyable {
     exchange.voiceCancelledBefore.store(exchange.voice.end, ordering: .releasing)
   }
 
-  /// True when neither audio, images nor texts can come any more.
+  /// True when neither audio, images, texts nor files can come any more.
   func haveSourcesEnded(_ ports: borrowing Ports) -> Bool {
-    for case let input? in [inputs.audio, inputs.image, inputs.text]
+    for case let input? in [inputs.audio, inputs.image, inputs.text, inputs.file]
     where ports.isLinked(input: input) && !ports.isOver(input) {
       return false
     }

@@ -77,6 +77,8 @@ private func word(_ action: ServiceAction<EchoRequest>) -> String {
   case .post(.replyEnded(_, let count)): "replyEnded \(count)"
   case .post(let event): event.name
   case .deliver: "deliver"
+  case .deliverImage: "deliverImage"
+  case .deliverFile: "deliverFile"
   case .endUtterance: "endUtterance"
   case .cancelReply: "cancelReply"
   case .stream: "stream"

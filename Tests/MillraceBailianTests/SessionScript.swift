@@ -146,6 +146,8 @@ enum SessionScript {
     case .post(.replyEnded(_, let count)): "replyEnded \(count)"
     case .post(let event): event.name
     case .deliver: "deliver"
+    case .deliverImage: "deliverImage"
+    case .deliverFile: "deliverFile"
     case .endUtterance: "endUtterance"
     case .cancelReply: "cancelReply"
     case .stream(let address): address == nil ? "stream over" : "stream"

@@ -10,6 +10,18 @@ import Testing
 
 @Suite("Dialogues over TLS", .timeLimit(.minutes(30)))
 struct SecureDialogueTests {
+  @Test("all services are measured, or those that MILLRACE_SERVICES names; one that cannot be is an error")
+  func chosenServices() throws {
+    for value in [nil, ""] { #expect(try DialoguesSuite.chosen(value, of: ["a", "b"]) == ["a", "b"]) }
+    #expect(try DialoguesSuite.chosen("b", of: ["a", "b"]) == ["b"])
+    #expect(try DialoguesSuite.chosen("b, a", of: ["a", "b"]) == ["b", "a"])
+    let problem = #expect(throws: MeasurementProblem.self) {
+      _ = try DialoguesSuite.chosen("a,c", of: ["a", "b"])
+    }
+    #expect(
+      problem?.description == "MILLRACE_SERVICES has \"c\"; services that can be measured are a, b")
+  }
+
   @Test("a value of MILLRACE_TLS that says neither yes nor no is a failed measurement, not one in plaintext")
   func setting() throws {
     for value in [nil, "", "0"] { #expect(try !DialoguesSuite.isSecure(value)) }

@@ -6,6 +6,8 @@ import MillraceDialog
 import MillraceIVH
 import MillraceIVHDouble
 import MillraceJSON
+import MillraceTuya
+import MillraceTuyaDouble
 import MillraceWebSocket
 import MillraceWebSocketDouble
 import Testing
@@ -14,6 +16,7 @@ import Testing
   private func catalogue() -> Catalogue {
     var catalogue = Catalogue.bailian
     catalogue.add(contentsOf: .ivh)
+    catalogue.add(contentsOf: .tuya)
     catalogue.add(contentsOf: .webSocket)
     return catalogue
   }
@@ -26,7 +29,9 @@ import Testing
       "interrupted responding", "stopped thinking",
     ])
   func cases(name: String) async {
-    for double in [BailianConformance.self, IVHConformance.self, BackendDouble.self]
+    for double in [
+      BailianConformance.self, IVHConformance.self, TuyaConformance.self, BackendDouble.self,
+    ]
       as [any ServiceDouble.Type]
     {
       let results = await Conformance(double, catalogue: catalogue()).run([name])

@@ -179,6 +179,8 @@ enum SessionScript {
     case .post(let event): event.name
     case .stream(let address): address == nil ? "no stream" : "stream"
     case .deliver: "deliver"
+    case .deliverImage: "deliverImage"
+    case .deliverFile: "deliverFile"
     case .endUtterance: "endUtterance"
     case .cancelReply: "cancelReply"
     case .useCredential: "useCredential"

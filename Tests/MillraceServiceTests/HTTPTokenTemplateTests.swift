@@ -255,6 +255,43 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
     #expect(abs(life - .milliseconds(expected)) < 1_000)
   }
 
+  @Test("a whole answer is the token, as JSON without white space, and lives as it says")
+  func whole() throws {
+    let body = Array("{ \"host\": \"a\",\n \"e\": 60, \"of\": { \"key\" : \"k\" } }".utf8)
+    let (token, life) = try HTTPTokenAnswer(wholeUntil: .seconds("e")).read(body, at: unix)
+    #expect(token == #"{"host":"a","e":60,"of":{"key":"k"}}"# && life == .milliseconds(60_000))
+    let given = try HTTPTokenAnswer(wholeUntil: nil, life: .milliseconds(5_000)).read(body, at: unix)
+    #expect(given.token == token && given.life == .milliseconds(5_000))
+    #expect(try HTTPTokenAnswer(wholeUntil: nil).read(body, at: unix).life == nil)
+  }
+
+  @Test(
+    "a whole answer that is empty, too large or no object is refused",
+    arguments: [
+      (
+        "{}",
+        "gave an unexpected answer: the object is empty; the server has to fill it, its log may say why it does not"
+      ),
+      ("[1]", "answered with JSON that is not an object; check the URL"),
+      (
+        #"{"a":""# + String(repeating: "x", count: 16_384) + #""}"#,
+        "gave an unexpected answer: the object is larger than 16384 bytes; check the URL"
+      ),
+      (
+        #"{"a":1}"#,
+        "gave an unexpected answer: \"e\" is missing; name the member that holds the expiry, or give a lifetime"
+      ),
+    ] as [(String, String)])
+  func unfitWhole(body: String, text: String) throws {
+    let answer = try HTTPTokenAnswer(wholeUntil: .seconds("e"))
+    #expect {
+      _ = try answer.read(Array(body.utf8), at: unix)
+    } throws: { error in
+      let problem = error as? HTTPTokenProblem
+      return problem?.text == text && problem?.isFinal == true
+    }
+  }
+
   @Test(
     "a wait that the server asks for is read as seconds or as a date, and bounded",
     arguments: [

@@ -13,6 +13,8 @@ enum ParrotMessage: Sendable, Hashable {
   case cancel
   /// Replies are a stream at this address; nil: it is over.
   case stream(String?)
+  /// A file was received, and has this path.
+  case file(String)
   case answer(String)
   case events(Int)
   /// From now on silence is reported.
@@ -25,6 +27,8 @@ enum ParrotRequest: Sendable, Hashable {
   case ask(String)
   case voiceEnd
   case beat
+  /// The image that the endpoint holds.
+  case heldImage
   case bye
 }
 
@@ -34,6 +38,8 @@ struct ParrotSession: ServiceSession {
   var uplink = VoiceUplink.keep
   var isMuted = false
   var takesPictures = true
+  /// Images of the service are for nobody.
+  var refusesImages = false
   var isEnding = false
   var isClosed = false
   var question: String?
@@ -63,6 +69,8 @@ struct ParrotSession: ServiceSession {
     case .message(let message): return take(message)
     case .invalidMessage(let text): return [.post(.unknown(.string(text)))]
     case .audio: return [.deliver]
+    case .image: return refusesImages ? [] : [.deliverImage]
+    case .imageHeld: return [.send(.heldImage)]
     case .lost(let error):
       uplink = .keep
       deadline = time + Self.backoff
@@ -101,6 +109,7 @@ struct ParrotSession: ServiceSession {
     case .replyEnds: return [.endUtterance]
     case .cancel: return [.cancelReply]
     case .stream(let address): return [.stream(address)]
+    case .file(let path): return [.deliverFile(path)]
     case .events(let count):
       return (0..<count).map { .post(.extra(name: "event", payload: .integer($0))) }
     case .answer(let text):
@@ -179,6 +188,10 @@ final class ParrotWire: ServiceWire {
 final class ParrotStage: @unchecked Sendable {
   let clock = ManualServiceClock()
   var wires: [ParrotWire] = []
+  /// Images wait in the endpoint.
+  var holdsImages = false
+  /// The session delivers no images.
+  var refusesImages = false
   /// Those of the node.
   var secrets = Secrets()
   var voice = VoiceFormat(
@@ -192,6 +205,9 @@ final class ParrotStage: @unchecked Sendable {
 struct ParrotEndpoint: ServiceEndpoint {
   static let vendor = "parrot"
   let stage: ParrotStage
+  private var held: [UInt8] = []
+
+  init(stage: ParrotStage) { self.stage = stage }
 
   mutating func open(
     on loop: NetLoop, _ receive: @escaping @Sendable (ServiceEvent<ParrotMessage>) -> Void
@@ -202,14 +218,20 @@ struct ParrotEndpoint: ServiceEndpoint {
   }
 
   func send(_ request: ParrotRequest, from session: ParrotSession, over wire: ParrotWire) -> Bool {
-    wire.send("\(request)")
+    wire.send(request == .heldImage ? "image \(held)" : "\(request)")
   }
 
   func closingMessage(of session: ParrotSession) -> ParrotRequest? { .bye }
   func boundary(of request: ParrotRequest) -> VoiceBoundary? { request == .voiceEnd ? .end : nil }
   mutating func use(_ credential: String) {}
-  func command(forImage jpeg: [UInt8]) -> ImageCommand {
-    jpeg.count > 1_000 ? .refuse("\(jpeg.count) bytes exceed the limit of 1000") : .send(.update(.object([])))
+  mutating func command(forImage jpeg: [UInt8]) -> ImageCommand {
+    guard jpeg.count <= 1_000 else { return .refuse("\(jpeg.count) bytes exceed the limit of 1000") }
+    guard stage.holdsImages else { return .send(.update(.object([]))) }
+    held = jpeg
+    return .hold
+  }
+  func command(forFile path: String) -> FileCommand {
+    path.hasPrefix("/") ? .send(.say("file \(path)")) : .refuse("the path is not absolute")
   }
   func problem(withAudio bytes: [UInt8]) -> String? { bytes.isEmpty ? "an empty message is no audio" : nil }
 }
@@ -225,21 +247,25 @@ struct ParrotNode: Node, ~Copyable {
       PortContract("image", .kind(.jpeg), text: "images", required: false, holds: 1),
       PortContract("text", .kind(.text), text: "texts", required: false, holds: 1),
       PortContract("control", .kind(.event).or(.kind(.text)), text: "commands", required: false, holds: 1),
+      PortContract("file", .kind(.text), text: "paths of files", required: false, holds: 1),
     ],
     outputs: [
       PortContract(
         "audio", .pcm(rates: .only(16_000), channels: .only(1), samples: [.s16]), text: "replies",
         required: false), PortContract("text", .kind(.text), text: "texts", required: false),
       PortContract("stream", .kind(.text), text: "addresses of streams", required: false),
+      PortContract("image", .kind(.jpeg), text: "images of replies", required: false),
+      PortContract("file", .kind(.text), text: "paths of received files", required: false),
     ],
     parameters: [ParameterContract("stage", .string, required: true, text: "the test's stage")],
     events: DialogEvent.contracts, lane: .external, drive: .itself,
-    asynchronousPaths: ["audio", "image", "text", "control"].flatMap { from in
-      ["audio", "text", "stream", "events"].map { AsynchronousPath(from: from, to: $0) }
+    asynchronousPaths: ["audio", "image", "text", "control", "file"].flatMap { from in
+      ["audio", "text", "stream", "image", "file", "events"].map { AsynchronousPath(from: from, to: $0) }
     }, followsVirtualClock: false,
     resolve: { resolution in
       resolution.outputs["audio"] = .pcm(rate: 16_000, channels: 1, sample: .s16, frames: 320, burst: 0)
-      for name in ["text", "stream"] {
+      resolution.outputs["image"] = OutputShape(.jpeg, packetDuration: nil, packetBytes: 100_000)
+      for name in ["text", "stream", "file"] {
         resolution.outputs[name] = OutputShape(.text, packetDuration: nil, packetBytes: 1_024)
       }
       resolution.outputs[NodeContract.eventsPort] = OutputShape(
@@ -252,9 +278,12 @@ struct ParrotNode: Node, ~Copyable {
     let name = setup.parameters.string("stage")
     guard let stage = ParrotStage.stages.withLock({ $0[name] }) else { throw NodeProblem("no stage \(name)") }
     stage.secrets = setup.secrets
+    var session = ParrotSession()
+    session.refusesImages = stage.refusesImages
     service = try ServicePorts(
-      setup, ParrotSession(), ParrotEndpoint(stage: stage), vendor: "parrot",
-      outputs: ServicePorts.Outputs(stream: 2), voice: stage.voice,
+      setup, session, ParrotEndpoint(stage: stage), vendor: "parrot",
+      inputs: ServicePorts.Inputs(file: 4),
+      outputs: ServicePorts.Outputs(stream: 2, image: 3, file: 4), voice: stage.voice,
       eventBytes: 1_024, asksText: false, clock: stage.clock)
   }
 

@@ -61,6 +61,7 @@ private final class TestWire: @unchecked Sendable {
     case .message(let text): "message \(text)"
     case .invalidMessage(let text): "invalid \(text)"
     case .audio(let bytes): "audio \(bytes)"
+    case .image(let bytes): "image \(bytes)"
     case .closed(let error):
       "closed \(error.vendor) \(error.category.rawValue) \(error.reaction.name) \(error.name ?? "-")"
     }

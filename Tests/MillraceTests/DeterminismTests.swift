@@ -117,7 +117,8 @@ struct DeterminismTests {
     "rtmp-echo", "rtmp-follow", "turns", "websocket-bot", "bailian-file", "bailian-live-video",
     "bailian-push-to-talk",
     "bailian-tap-to-talk", "bailian-tts", "bailian-visual-qa", "bailian-voice", "ivh-bailian-avatar",
-    "ivh-text-avatar", "ivh-voice-avatar",
+    "ivh-text-avatar", "ivh-voice-avatar", "tuya-live-call", "tuya-multimodal", "tuya-push-to-talk",
+    "tuya-sessions", "tuya-voice",
   ]
 
   @Test("each graph that comes with the package", arguments: Package.graphs.filter { !live.contains($0) })

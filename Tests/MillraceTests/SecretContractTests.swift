@@ -40,6 +40,8 @@ struct SecretContractTests {
     "ivh.avatar asset": "names an avatar, and is of no use without the account's signature",
     "ivh.avatar voice": "names a voice, and is of no use without the account's signature",
     "net.websocket roots": "public certificates",
+    "tuya.agent roots": "public certificates",
+    "tuya.agent tokenLife": "a time",
     "rtmp.push keyInterval": "pictures between two whole ones",
     "video.record keyInterval": "pictures between two whole ones",
   ]

@@ -116,7 +116,8 @@ struct ShippedGraphTests {
         "front-end-bench", "ivh-bailian-avatar", "ivh-text-avatar", "ivh-voice-avatar",
         "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo",
         "rtmp-follow", "screen-sampler",
-        "talking-slides", "through-a-program", "tts-play", "turns", "voice-return", "voice-uplink",
+        "talking-slides", "through-a-program", "tts-play", "turns", "tuya-live-call", "tuya-multimodal",
+        "tuya-push-to-talk", "tuya-sessions", "tuya-voice", "voice-return", "voice-uplink",
         "websocket-bot",
       ],
       "add to this file what a new graph needs and writes")
@@ -140,7 +141,7 @@ struct ShippedGraphTests {
   /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The graphs of streams need a server, and
   /// dialogues need a talker.
   private static let ending = Package.graphs.filter {
-    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && !$0.hasPrefix("ivh-")
+    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && !$0.hasPrefix("ivh-") && !$0.hasPrefix("tuya-")
       && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
   }
 

@@ -88,7 +88,7 @@ import Testing
     #expect(
       none.status == 2
         && none.errors.contains(
-          "has no service node; name a graph with a node such as bailian.dialog, ivh.avatar\n"),
+          "has no service node; name a graph with a node such as bailian.dialog, ivh.avatar, tuya.agent\n"),
       "\(none.errors)")
     let deaf = try RunnerProcess.run("talk", Package.graph("reply"), "--double", in: scratch)
     #expect(deaf.status == 2 && deaf.errors.contains("no service node with a double"), "\(deaf.errors)")

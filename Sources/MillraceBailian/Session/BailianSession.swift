@@ -140,7 +140,7 @@ public struct BailianSession: ServiceSession {
     case .delivered: if !rules.followsPlayback { played() }
     case .replyCancelled: replyCancelled()
     case .audioEnded: audioEnded()
-    case .voiceBegan, .voiceEnded, .firstPicture: break
+    case .voiceBegan, .voiceEnded, .firstPicture, .image, .imageHeld: break
     case .sourcesEnded: sourcesEnded()
     case .drain:
       isDraining = true

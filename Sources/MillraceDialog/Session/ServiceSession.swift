@@ -61,6 +61,10 @@ public enum ServiceInput<Message: Sendable & Hashable>: Sendable, Hashable {
   case invalidMessage(String)
   /// Audio of a reply. Its bytes stay outside.
   case audio
+  /// An image of a reply. Its bytes stay outside.
+  case image
+  /// The endpoint has kept an image of the input `image` in place of the one it held: a later message to the service refers to it.
+  case imageHeld
   /// The connection was lost, or could not be opened.
   case lost(DialogError)
   /// A command of the program, the user or `dialog.turn`, and the `id` under which it is to be answered.
@@ -107,6 +111,10 @@ public enum ServiceAction<Request: Sendable & Hashable>: Sendable, Hashable {
   case post(DialogEvent)
   /// Deliver the audio that just arrived.
   case deliver
+  /// Deliver the image that just arrived to the output `image`; without this action it is discarded.
+  case deliverImage
+  /// Deliver the path of a received file to the output `file`.
+  case deliverFile(String)
   /// The audio delivered so far is a complete utterance.
   case endUtterance
   /// Cancel the reply.

@@ -219,11 +219,3 @@ enum IVHResolution {
       account: IVHAccount(appKey: values.string("key"), token: values.string("token")), secrets: secrets)
   }
 }
-
-extension ParameterValues {
-  /// A text that is not empty; nil for everything else.
-  fileprivate func given(_ name: String) -> String? {
-    guard let text = text(name), !text.isEmpty else { return nil }
-    return text
-  }
-}

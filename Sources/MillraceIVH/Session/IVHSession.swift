@@ -145,7 +145,7 @@ public struct IVHSession: ServiceSession {
     actions = []
     checkTime()
     switch input {
-    case .tick, .audio, .delivered: break
+    case .tick, .audio, .image, .imageHeld, .delivered: break
     case .audible:
       reply.isAudible = true
       if phase == .draining { enter(.draining, limit: rules.playback) }

@@ -114,6 +114,9 @@ public final class ByteStream: Sendable {
 
   // MARK: Loop
 
+  /// `TCP_NOTSENT_LOWAT`, for which Glibc has no name in Swift. Source: linux/tcp.h.
+  private static let leastUnsent = NIOBSDSocket.Option(rawValue: 25)
+
   private static let cancelledEarly = NetError(.cancelled, "cancelled before it was open")
 
   /// The handler, once bytes may be sent.
@@ -209,6 +212,10 @@ public final class ByteStream: Sendable {
     guard !core.value.isOver else { throw Self.cancelledEarly }
     // Without it, the peer's end would close the channel and lose what waits to be sent.
     try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+    if let unsent = limits.unsent {
+      let option = ChannelOptions.Types.SocketOption(level: .tcp, name: Self.leastUnsent)
+      try channel.syncOptions?.setOption(option, value: unsent)
+    }
     let bound = NIOLoopBound(self, eventLoop: loop.loop)
     let handler = ByteStreamHandler(
       limits, peer: peer, host: host, sent: { bound.value.noteSent($0) }, sink: { bound.value.emit($0) })

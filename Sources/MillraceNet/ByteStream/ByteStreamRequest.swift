@@ -41,12 +41,26 @@ public struct ByteStreamLimits: Sendable, Hashable {
   /// Milliseconds that `close` gives the peer: to take the bytes that wait to be sent, and to end its own direction. After `finish` they
   /// run from when the peer has ended its direction too.
   public var close = 2_000
+  /// Bytes that the system may hold without having sent them (`TCP_NOTSENT_LOWAT`, tcp(7)); nil: as many as its send buffer takes, which
+  /// are megabytes on a slow network.
+  ///
+  /// With it, bytes that the peer's window does not take wait in `backlog` instead: a sender who looks at `backlog` decides late what goes
+  /// next, and urgent bytes follow fewer others. `backlog` falls, and `drained` comes, as the network takes bytes, not as the system's
+  /// buffer does: on a slow network both come later, and `send` refuses earlier. The system completes the segment it has begun: up to
+  /// 64 KiB more within a machine. With TLS the bytes are those of the encrypted records.
+  ///
+  /// Source of the option: linux/tcp.h, since Linux 3.12.
+  public var unsent: Int?
 
   /// Creates the defaults.
   public init() {}
 
   /// What is wrong with the limits, or nil.
   var problem: NetError? {
+    if let unsent, !(1...Int(Int32.max)).contains(unsent) {
+      return NetError(
+        .address, "the unsent bytes of a byte stream must be at least 1, and at most 2147483647")
+    }
     guard backlog > 0 && open > 0 && silence >= 0 && close > 0 else {
       return NetError(
         .address, "the backlog and the times of a byte stream must be at least 1; only silence may be 0")

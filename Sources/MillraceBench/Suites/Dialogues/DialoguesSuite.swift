@@ -4,7 +4,8 @@ import MillraceDialog
 import MillraceDoubles
 import MillraceJSON
 
-/// Dialogues with a service, against its double: the first service whose node can hold a voice dialogue.
+/// Dialogues with every service whose node can hold a voice dialogue, against its double; `MILLRACE_SERVICES` (all) names some of them, with
+/// commas between.
 ///
 /// - `MILLRACE_DIALOGUES` (50) at once for `MILLRACE_MINUTES` (0.5), with the double in a process of its own: frames that arrive late
 ///   there, memory, processor time. In each the user speaks for 1.5 s every eight seconds, and the answer is played to its end: MP3 where
@@ -39,25 +40,47 @@ enum DialoguesSuite {
     let isSecure = try isSecure(DialogueStage.text("MILLRACE_TLS"))
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
     let certificate = isSecure ? try DoubleCertificate() : nil
-    let stages = services.map { DialogueStage(of: $0, catalogue, certificate) }
-    guard let stage = stages.first(where: { $0.supports(.voice) }) else {
+    let able = services.filter { DialogueStage(of: $0, catalogue, certificate).supports(.voice) }
+    let names = try chosen(DialogueStage.text("MILLRACE_SERVICES"), of: able.map { $0.name })
+    guard !names.isEmpty else {
       let words = certificate == nil ? "" : " over TLS"
       throw MissingPiece(
         text: "there is no service with a double whose node can hold a voice dialogue\(words)")
     }
+    var figures: [Figure] = []
+    for service in able where names.contains(service.name) {
+      // Cases of their own: saved figures of one service, or in plaintext, must not be compared with others.
+      let words = [service.name == able[0].name ? nil : service.name, certificate == nil ? nil : "TLS"]
+      let prefix = words.compactMap { word in word.map { "\($0), " } }.joined()
+      figures += try run(DialogueStage(of: service, catalogue, certificate)).map { figure in
+        var figure = figure
+        figure.name = prefix + figure.name
+        return figure
+      }
+    }
+    return figures
+  }
+
+  /// The services to measure.
+  /// - Parameters:
+  ///   - value: that of `MILLRACE_SERVICES`; nil: it is not set.
+  ///   - able: those that can be measured.
+  static func chosen(_ value: String?, of able: [String]) throws(MeasurementProblem) -> [String] {
+    guard let value, !value.isEmpty else { return able }
+    let names = value.split(separator: ",").map { $0.filter { $0 != " " } }
+    if let name = names.first(where: { !able.contains($0) }) {
+      throw MeasurementProblem(
+        "MILLRACE_SERVICES has \"\(name)\"; services that can be measured are \(able.joined(separator: ", "))")
+    }
+    return names
+  }
+
+  private static func run(_ stage: DialogueStage) throws -> [Figure] {
     let count = Int(DialogueStage.setting("MILLRACE_DIALOGUES", default: defaultCount))
     let video = stage.supports(.pictures) ? try DialogueVideo.run(stage) : []
-    let figures =
-      try DialogueLatency.run(stage) + video
+    return try DialogueLatency.run(stage) + video
       + DialogueOutages.run(stage, isLong: minutes >= longMinutes) + together(stage, count)
       + DialogueReconnects.run(stage, count: count)
-    guard certificate != nil else { return figures }
-    // Cases of their own: saved figures must not be compared with those in plaintext.
-    return figures.map { figure in
-      var figure = figure
-      figure.name = "TLS, \(figure.name)"
-      return figure
-    }
   }
 
   private static func together(_ stage: DialogueStage, _ count: Int) throws -> [Figure] {

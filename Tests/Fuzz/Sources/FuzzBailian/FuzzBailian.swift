@@ -131,6 +131,7 @@ private struct Reply {
       (hasAudio, canBeCancelled) = (false, false)
     case .connect, .disconnect: isConnected = false
     case .stream: fatalError("it has no streams")
+    case .deliverImage, .deliverFile: fatalError("it has no images and files to deliver")
     case .end, .post, .refuse, .answerLater, .useCredential: break
     }
   }

@@ -117,6 +117,7 @@ private struct Wire {
         hasStream = address != nil
       case .connect, .disconnect: (isConnected, isChannelOpen) = (false, false)
       case .deliver, .endUtterance: fatalError("it has no audio to deliver")
+      case .deliverImage, .deliverFile: fatalError("it has no images and files to deliver")
       case .end, .post, .refuse, .answerLater, .cancelReply, .useCredential: break
       }
     }

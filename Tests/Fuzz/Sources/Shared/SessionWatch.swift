@@ -50,7 +50,9 @@ struct SessionWatch<Session: ServiceSession> {
     case .answerLater:
       guard case .command(_, let id?) = input else { fatalError("\(input) cannot be answered") }
       unanswered[id, default: 0] += 1
-    case .connect, .disconnect, .send, .deliver, .endUtterance, .cancelReply, .stream, .useCredential: break
+    case .connect, .disconnect, .send, .deliver, .deliverImage, .deliverFile, .endUtterance, .cancelReply,
+      .stream, .useCredential:
+      break
     }
   }
 

@@ -1,0 +1,163 @@
+import MillraceDialog
+import Testing
+
+@testable import MillraceTuya
+
+/// An agent that hears and speaks.
+private let voice = TuyaTerms(sends: [.audio, .text, .image], receives: [.audio, .text])
+
+/// Channels, which have to be there.
+private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #require(channels) }
+
+@Suite("Tuya: data channels") struct LinkChannelTests {
+  @Test("numbers are odd to the cloud and even from it, in the order of the terms")
+  func order() throws {
+    var pool = TuyaChannelPool()
+    let first = try taken(pool.take(voice, isShared: false))
+    #expect(first.sends.map(\.id) == [1, 3, 5])
+    #expect(first.sends.map(\.kind) == [.audio, .text, .image])
+    #expect(first.receives.map(\.id) == [2, 4])
+    let second = try taken(pool.take(voice, isShared: false))
+    #expect(second.sends.map(\.id) == [7, 9, 11])
+    #expect(second.receives.map(\.id) == [6, 8])
+  }
+
+  @Test("twenty sessions have numbers of their own, none of them reserved")
+  func many() throws {
+    var pool = TuyaChannelPool()
+    var all: [UInt16] = []
+    for _ in 0..<TuyaTarget.mostSessions {
+      let channels = try taken(
+        pool.take(
+          TuyaTerms(sends: [.video, .audio, .image, .file, .text], receives: [.audio, .text, .image, .file]),
+          isShared: false))
+      all += (channels.sends + channels.receives).map(\.id)
+      #expect(channels.sends.allSatisfy { $0.id % 2 == 1 })
+      #expect(channels.receives.allSatisfy { $0.id % 2 == 0 })
+    }
+    #expect(Set(all).count == all.count)
+    #expect(!all.contains { (101...199).contains($0) })
+  }
+
+  @Test("sessions that share their data use the reserved numbers, and receive on their own")
+  func shared() throws {
+    var pool = TuyaChannelPool()
+    let terms = TuyaTerms(sends: [.video, .audio, .image, .file, .text, .video, .audio], receives: [.audio])
+    let first = try taken(pool.take(terms, isShared: true))
+    let second = try taken(pool.take(terms, isShared: true))
+    #expect(first.sends.map(\.id) == [101, 103, 105, 107, 109, 111, 1])
+    #expect(second.sends.map(\.id) == [101, 103, 105, 107, 109, 111, 3])
+    #expect(first.receives.map(\.id) == [2])
+    #expect(second.receives.map(\.id) == [4])
+  }
+
+  @Test("the numbers of a session that has ended rest while there are fresh ones")
+  func rest() throws {
+    var pool = TuyaChannelPool()
+    let first = try taken(pool.take(voice, isShared: false))
+    pool.give(back: first)
+    let second = try taken(pool.take(voice, isShared: false))
+    #expect(second.sends.map(\.id) == [7, 9, 11])
+    for _ in 0..<10_000 { pool.give(back: try taken(pool.take(voice, isShared: false))) }
+  }
+
+  @Test("a channel is found by its kind where there is one, and by its number where there are several")
+  func names() throws {
+    var pool = TuyaChannelPool()
+    let channels = try taken(pool.take(TuyaTerms(sends: [.audio, .image, .image]), isShared: false))
+    #expect(try channels.id(of: TuyaChannelName(.audio)) == 1)
+    #expect(try channels.id(of: TuyaChannelName(.image, 1)) == 5)
+    for name in [TuyaChannelName(.image), TuyaChannelName(.image, 2), TuyaChannelName(.file)] {
+      let error = #expect(throws: DialogError.self) { try channels.id(of: name) }
+      #expect(error?.code == 39_007)
+    }
+  }
+
+  @Test("a packet finds its session by the session's id, or by the number of its channel")
+  func routes() throws {
+    var routes = TuyaRoutes()
+    for line in 1...2 {
+      _ = try routes.create(line, TuyaCreation(id: "s\(line)", isShared: false, userData: nil), voice)
+    }
+    #expect(routes.lines(session: "s2", listed: nil, dataID: nil) == [2])
+    #expect(routes.lines(session: "s9", listed: nil, dataID: 2) == [])
+    #expect(routes.lines(session: nil, listed: nil, dataID: 2) == [1])
+    #expect(routes.lines(session: nil, listed: nil, dataID: 8) == [2])
+    #expect(routes.lines(session: nil, listed: nil, dataID: 10) == [])
+    #expect(routes.lines(session: nil, listed: ["s1"], dataID: 8) == [])
+    #expect(routes.lines(session: nil, listed: ["s1", "s2"], dataID: 8) == [2])
+    #expect(routes.lines(session: nil, listed: nil, dataID: nil) == [])
+    routes.close(2)
+    #expect(routes.lines(session: "s2", listed: nil, dataID: nil) == [])
+  }
+
+  @Test("an id that another session of the connection has is refused")
+  func sameID() throws {
+    var routes = TuyaRoutes()
+    _ = try routes.create(1, TuyaCreation(id: "s", isShared: false, userData: nil), voice)
+    let error = #expect(throws: DialogError.self) {
+      try routes.create(2, TuyaCreation(id: "s", isShared: false, userData: nil), voice)
+    }
+    #expect(error?.code == 39_002)
+    #expect(error?.reaction == .refuse)
+  }
+}
+
+@Suite("Tuya: one microphone for several sessions") struct LinkSharedTests {
+  /// A frame of sound with this number.
+  private func frame(_ number: UInt8) -> [UInt8] { [number, number &+ 1, number] }
+
+  @Test("the frames of one session are sent, and those of the others swallowed")
+  func once() {
+    var streams = TuyaSharedStreams()
+    for number in 0..<10 as Range<UInt8> {
+      check(streams.takes(frame(number), of: 1, on: 103))
+      check(!streams.takes(frame(number), of: 2, on: 103))
+    }
+    #expect(streams.leads(1, on: 103))
+    #expect(!streams.leads(2, on: 103))
+  }
+
+  @Test("the next session takes over when the first ends, without repeating a frame")
+  func handOver() {
+    var streams = TuyaSharedStreams()
+    for number in 0..<10 as Range<UInt8> { _ = streams.takes(frame(number), of: 1, on: 103) }
+    // The other one is three frames behind.
+    for number in 0..<7 as Range<UInt8> { _ = streams.takes(frame(number), of: 2, on: 103) }
+    check(streams.end(1, on: 103))
+    let sent = (7..<14 as Range<UInt8>).filter { streams.takes(frame($0), of: 2, on: 103) }
+    #expect(sent == [10, 11, 12, 13])
+    #expect(streams.leads(2, on: 103))
+  }
+
+  @Test("the end of a session that follows changes nothing")
+  func followerEnds() {
+    var streams = TuyaSharedStreams()
+    _ = streams.takes(frame(1), of: 1, on: 103)
+    _ = streams.takes(frame(1), of: 2, on: 103)
+    check(!streams.end(2, on: 103))
+    check(streams.takes(frame(2), of: 1, on: 103))
+  }
+
+  @Test("a session that leaves gives up what it led")
+  func leaves() {
+    var streams = TuyaSharedStreams()
+    _ = streams.takes(frame(1), of: 1, on: 103)
+    _ = streams.takes(frame(1), of: 1, on: 101)
+    _ = streams.takes(frame(1), of: 2, on: 107)
+    check(streams.leave(1), [101, 103])
+    check(streams.takes(frame(2), of: 2, on: 103))
+  }
+
+  @Test("a picture that another session has just sent for all is not sent again")
+  func pictures() {
+    var streams = TuyaSharedStreams()
+    check(!streams.repeats([1, 2], of: 1, on: 105, at: 1_000))
+    check(streams.repeats([1, 2], of: 2, on: 105, at: 1_500))
+    check(!streams.repeats([1, 2], of: 1, on: 105, at: 1_600))
+    check(!streams.repeats([1, 3], of: 2, on: 105, at: 1_600))
+    check(!streams.repeats([1, 2], of: 2, on: 105, at: 5_000))
+    check(!streams.repeats([1, 2], of: 2, on: 5, at: 5_000))
+    check(!streams.repeats([1, 2], of: 3, on: 5, at: 5_000))
+  }
+}

@@ -3,7 +3,7 @@ internal import MillraceDialog
 internal import MillraceDoubles
 public import MillraceJSON
 
-/// The double of the AI stream for the conformance suite: `tuya.agent` in duplex with one long event and numbered PCM replies, v21 over TLS.
+/// The double of the AI stream for the conformance suite: `tuya.agent` in duplex with one long event and numbered PCM replies; v21, TLS.
 public final class TuyaConformance: ServiceDouble {
   public static let traits: ServiceTraits = {
     var traits = ServiceTraits(nodeType: "tuya.agent", vendor: "tuya", key: "token-nobody-may-see")
@@ -17,6 +17,8 @@ public final class TuyaConformance: ServiceDouble {
     traits.answers = .whenListening
     traits.sendsMedia = true
     traits.kickReasons = [.replaced]
+    traits.sharesConnections = true
+    traits.closesSessions = true
     return traits
   }()
 
@@ -29,8 +31,9 @@ public final class TuyaConformance: ServiceDouble {
     // A refused key is an identity that the cloud does not know: it is refused with 401 before there is a session.
     if scenario.keys.isEmpty { scenario.keys = [traits.key] } else { scenario.client = "client-of-nobody" }
     if script.sendsMedia { scenario.turns[0].images = ["https://pictures.example/a.png"] }
+    if script.closesSession { scenario.turns[0].sessionClose = 500 }
     let mute = script.isSilent ? try SilentPort() : nil
-    return TuyaConformance(try await TuyaDouble.listen(scenario, { var o = DoubleOptions(); o.watch = { print($0) }; return o }()), script, mute)
+    return TuyaConformance(try await TuyaDouble.listen(scenario), script, mute)
   }
 
   private init(_ double: TuyaDouble, _ script: ServiceScript, _ mute: SilentPort?) {
@@ -45,6 +48,8 @@ public final class TuyaConformance: ServiceDouble {
       JSONValue.Member("client", .string(TuyaMembers().client)),
       JSONValue.Member("localKey", .string(double.localKey)),
       JSONValue.Member("token", .string(Self.traits.key)),
+      // Nodes of one case share it.
+      JSONValue.Member("connection", .string("conformance-\(double.port)")),
       JSONValue.Member("mode", "duplex"), JSONValue.Member("reply", "pcm"),
       JSONValue.Member("first", 10), JSONValue.Member("most", 50), JSONValue.Member("proxy", "none"),
       // Short where the case is about it, and otherwise longer than the busiest machine takes.

@@ -11,11 +11,11 @@ struct WaitFailure: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Waits until a condition holds, at most two minutes.
+/// Waits until a condition holds, at most ten minutes.
 func wait(_ what: String, until holds: () -> Bool) async throws {
-  let end = ContinuousClock.now + .seconds(120)
+  let end = ContinuousClock.now + .seconds(600)
   while !holds() {
-    guard ContinuousClock.now < end else { throw WaitFailure(description: "no \(what) within two minutes") }
+    guard ContinuousClock.now < end else { throw WaitFailure(description: "no \(what) within ten minutes") }
     try await Task.sleep(for: .milliseconds(4))
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceTuyaDouble
 
-@Suite("connections, sessions and tokens of the double", .timeLimit(.minutes(10))) struct ConnectionTests {
+@Suite("connections, sessions and tokens of the double", .timeLimit(.minutes(30))) struct ConnectionTests {
   private func connected(
     _ scenario: TuyaScenario, _ dialect: CloudDialect = .v21(level: 2)
   ) async throws -> CloudClient {

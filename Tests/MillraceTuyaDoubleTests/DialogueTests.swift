@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceTuyaDouble
 
-@Suite("dialogues with the double of the AI stream", .timeLimit(.minutes(10))) struct DialogueTests {
+@Suite("dialogues with the double of the AI stream", .timeLimit(.minutes(30))) struct DialogueTests {
   static let dialects: [CloudDialect] = [
     .v21(level: 2), .v21(level: 1), .v21(level: 0), .v1(security: 4), .v1(security: 3), .v1(security: 2),
   ]

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MillraceTuyaDouble
 
-@Suite("faults of the double, in the kit's words and its own", .timeLimit(.minutes(10))) struct FaultTests {
+@Suite("faults of the double, in the kit's words and its own", .timeLimit(.minutes(30))) struct FaultTests {
   static let places: [ServiceFault.Place] = [.thinking, .responding, .midway, .answered]
   private static let dialects: [CloudDialect] = [.v21(level: 2), .v1(security: 4)]
 
@@ -249,10 +249,7 @@ import Testing
 
   @Test(
     "bytes one by one, in one piece, and packets in small fragments are the same dialogue",
-    arguments: DialogueTests.dialects,
-    [
-      TuyaDelivery.dribble, .coalesce,
-    ])
+    arguments: DialogueTests.dialects.map { ($0, TuyaDelivery.coalesce) } + dialects.map { ($0, .dribble) })
   func delivery(_ dialect: CloudDialect, _ delivery: TuyaDelivery) async throws {
     var scenario = TuyaScenario.numbered
     scenario.isPlain = dialect.isV1

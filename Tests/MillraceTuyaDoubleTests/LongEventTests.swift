@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceTuyaDouble
 
-@Suite("long events, and what a reply can have", .timeLimit(.minutes(10))) struct LongEventTests {
+@Suite("long events, and what a reply can have", .timeLimit(.minutes(30))) struct LongEventTests {
   private static let live: JSONValue = ["asr.enableVad": true, "processing.interrupt": true]
 
   private func connected(

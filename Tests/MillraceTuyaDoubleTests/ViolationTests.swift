@@ -347,7 +347,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
   ]
 }
 
-@Suite("what a client does wrong", .timeLimit(.minutes(10))) struct ViolationTests {
+@Suite("what a client does wrong", .timeLimit(.minutes(30))) struct ViolationTests {
   @Test("each mistake is a violation of its name, and the only one", arguments: Mistake.all)
   func mistakes(_ mistake: Mistake) async throws {
     var scenario = TuyaScenario.numbered

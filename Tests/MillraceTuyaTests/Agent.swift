@@ -14,7 +14,7 @@ final class Agent {
   static let reports = OutputShape(.event, packetDuration: nil, packetBytes: 8_192)
   static let pictures = OutputShape(.jpeg, packetDuration: nil, packetBytes: 1 << 20)
   /// A bound in seconds that no test should reach.
-  private static let limit = 300.0
+  private static let limit = 120.0
 
   let double: TuyaDouble
   let bench: NodeBench
@@ -156,8 +156,9 @@ final class Agent {
   /// The sound of replies.
   var heard: [UInt8] { packets.flatMap(\.bytes) }
 
-  /// Ends the inputs, and waits for the end of the node.
+  /// Ends the inputs once a reply was played, and waits for the end of the node.
   func end(stopsDouble: Bool = true) throws {
+    _ = try wait { isListening || states.last == "closed" || bench.hasEnded }
     isOver = true
     try bench.finish()
     take()

@@ -29,7 +29,8 @@ private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #requ
     for _ in 0..<TuyaTarget.mostSessions {
       let channels = try taken(
         pool.take(
-          TuyaTerms(sends: [.video, .audio, .image, .file, .text], receives: [.audio, .text, .image, .file]),
+          TuyaTerms(
+            sends: [.video, .audio, .image, .file, .text], receives: [.audio, .text, .image, .file]),
           isShared: false))
       all += (channels.sends + channels.receives).map(\.id)
       #expect(channels.sends.allSatisfy { $0.id % 2 == 1 })

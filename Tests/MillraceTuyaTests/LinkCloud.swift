@@ -55,6 +55,7 @@ final class LinkCloud: Sendable {
     }
 
     private func read(_ bytes: [UInt8]) {
+      if dialect == .v1 && received.isEmpty { useRandoms(in: bytes) }
       reader.append(bytes)
       while true {
         guard let packet = try? reader.next() else { return }
@@ -65,17 +66,36 @@ final class LinkCloud: Sendable {
     }
 
     private func use(_ hello: TuyaPacket) {
-      let key = SecretKey(utf8: LinkCloud.key)
-      let keys: TuyaKeys
-      if dialect == .v1 {
-        keys = TuyaKeys(
-          localKey: key, cryptRandom: hello.attributes.bytes(.cryptRandom) ?? [],
-          signRandom: hello.attributes.bytes(.signRandom) ?? [])
-      } else {
-        keys = TuyaKeys(localKey: key, random: Array((hello.attributes.bytes(.securitySuite) ?? [0]).dropFirst()))
-      }
+      guard dialect != .v1 else { return }
+      use(
+        TuyaKeys(
+          localKey: SecretKey(utf8: LinkCloud.key),
+          random: Array((hello.attributes.bytes(.securitySuite) ?? [0]).dropFirst())))
+    }
+
+    private func use(_ keys: TuyaKeys) {
       reader.use(keys)
       writer.use(keys)
+    }
+
+    /// The hello of v1 is signed with a key that it gives itself: its randoms are looked for in the frame, which comes in one piece here.
+    private func useRandoms(in frame: [UInt8]) {
+      func number(_ from: Int, _ count: Int) -> Int {
+        frame[from..<from + count].reduce(0) { $0 << 8 | Int($1) }
+      }
+      var values: [Int: [UInt8]] = [:]
+      // Head and length, type, length of the attributes; each has id, kind, length and value.
+      var index = 5 + 4 + 1 + 4
+      let end = index + number(index - 4, 4)
+      while index < end {
+        let length = number(index + 3, 4)
+        values[number(index, 2)] = Array(frame[index + 7..<index + 7 + length])
+        index += 7 + length
+      }
+      use(
+        TuyaKeys(
+          localKey: SecretKey(utf8: LinkCloud.key), cryptRandom: values[13] ?? [],
+          signRandom: values[14] ?? []))
     }
 
     /// The answer of every cloud: 200 to a login.
@@ -346,7 +366,8 @@ extension TuyaPacket {
   }
 
   /// An event of a session.
-  static func event(_ type: TuyaEventType, _ session: String, _ id: String, _ data: String = "") -> TuyaPacket {
+  static func event(_ type: TuyaEventType, _ session: String, _ id: String, _ data: String = "") -> TuyaPacket
+  {
     var attributes = TuyaAttributes()
     attributes.add(.sessionID, session)
     attributes.add(.eventID, id)

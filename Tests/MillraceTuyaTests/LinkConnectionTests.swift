@@ -10,6 +10,12 @@ import Testing
 
 private let audio = TuyaChannelName(.audio)
 
+/// Parts of 8 ms.
+@Sendable private func slowPictures(_ target: inout TuyaTarget) {
+  target.pictureParts = 1_000
+  target.pictureRate = 1_000
+}
+
 @Suite("Tuya: a connection", .timeLimit(.minutes(10))) struct LinkConnectionTests {
   @Test("a whole turn goes to the cloud and back", arguments: [TuyaDialect.v21, .v1])
   func turn(_ dialect: TuyaDialect) async throws {
@@ -24,14 +30,16 @@ private let audio = TuyaChannelName(.audio)
     }
     let session = LinkSession(over: TuyaConnection(cloud.target(), on: .shared))
     try await session.begin("s")
-    session.call(.startEvent("e", userData: ["chatAttributes": ["asr.enableVad": true]]), .beginVoice(event: "e"))
+    session.call(
+      .startEvent("e", userData: ["chatAttributes": ["asr.enableVad": true]]), .beginVoice(event: "e"))
     session.speak([[1, 1], [2, 2], [3, 3]])
     session.call(
       .endVoice(isCut: false), .endPayloads(event: "e", audio, userData: nil), .endEvent("e", userData: nil))
     try await session.expect { session.words.contains("event 2 e") }
     #expect(
       session.words == [
-        "opened", "connected connection-1", "event 0 e", "audio began 109", "audio 3", "audio 2", "audio ended",
+        "opened", "connected connection-1", "event 0 e", "audio began 109", "audio 3", "audio 2",
+        "audio ended",
         "event 2 e",
       ])
     #expect(session.audio == [1, 2, 3, 4, 5])
@@ -40,7 +48,8 @@ private let audio = TuyaChannelName(.audio)
     let words = cloud.received.map(\.word)
     #expect(
       words == (dialect == .v1 ? ["hello", "login"] : ["hello"]) + [
-        "new s", "event 0 e", "audio 1 start 2", "audio 1 streaming 2", "audio 1 streaming 2", "audio 1 end 0",
+        "new s", "event 0 e", "audio 1 start 2", "audio 1 streaming 2", "audio 1 streaming 2",
+        "audio 1 end 0",
         "event 1 e", "event 2 e", "end s 200", "close 601",
       ])
   }
@@ -69,10 +78,14 @@ private let audio = TuyaChannelName(.audio)
 
   @Test("several sessions on other loops share a connection, and each has its own packets")
   func several() async throws {
+    // The channel of the answer, by that of the text.
+    let channels = Locked<[UInt16: UInt16]>([:])
     let cloud = try await LinkCloud.listen { packet, peer in
+      if case .sessionIDs(let send, let receive) = packet.content {
+        channels.withLock { $0[send[1]] = receive[0] }
+      }
       guard packet.type == .text, case .media(let head, let bytes) = packet.content else { return false }
-      // The answer comes over the first channel of the session, which the number of its text tells.
-      peer.send(.sound(UInt16((head.dataID - 3) / 6 * 4 + 2), .onlyOne, bytes))
+      peer.send(.sound(channels.withLock { $0[head.dataID] } ?? 0, .onlyOne, bytes))
       return true
     }
     let connection = try TuyaConnection(cloud.target())
@@ -133,7 +146,7 @@ private let audio = TuyaChannelName(.audio)
   @Test("a picture goes before the end of its event, and sound before the picture")
   func picture() async throws {
     let cloud = try await LinkCloud.listen()
-    let session = LinkSession(over: TuyaConnection(cloud.target { $0.pictureParts = 1_000 }, on: .shared))
+    let session = LinkSession(over: TuyaConnection(cloud.target(slowPictures), on: .shared))
     try await session.begin("s")
     session.call(.startEvent("e", userData: nil), .beginVoice(event: "e"))
     session.use { wire in

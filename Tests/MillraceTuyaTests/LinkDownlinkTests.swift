@@ -95,11 +95,17 @@ private func text(_ flag: TuyaStreamFlag, _ text: String) -> TuyaPacket {
     #expect(reader.take(.media(.audio, 2, .start, [1]), .sound(2, .streaming, [1])) == ["invalid"])
   }
 
-  @Test("sound that began before something was broken off is dropped up to the next stream", arguments: [true, false])
+  @Test(
+    "sound that began before something was broken off is dropped up to the next stream",
+    arguments: [true, false])
   func stale(_ isCloud: Bool) {
     let reader = Reader()
     _ = reader.take(.sound(2, .start, [1]))
-    if isCloud { #expect(reader.take(.event(.chatBreak, "s", "e")) == ["event 4 e"]) } else { reader.breakOff() }
+    if isCloud {
+      #expect(reader.take(.event(.chatBreak, "s", "e")) == ["event 4 e"])
+    } else {
+      reader.breakOff()
+    }
     #expect(reader.take(.sound(2, .streaming, [1]), .sound(2, .end, [1])) == [])
     #expect(reader.take(.sound(2, .start, [1])) == ["began 109", "audio 1"])
   }
@@ -117,7 +123,9 @@ private func text(_ flag: TuyaStreamFlag, _ text: String) -> TuyaPacket {
     let reader = Reader()
     let encoded = Array(Base64.encode(jpeg).utf8)
     #expect(
-      reader.take(image(.onlyOne, encoded, payload: .base64)) == ["image began 640", "image 6", "image ended"])
+      reader.take(image(.onlyOne, encoded, payload: .base64)) == [
+        "image began 640", "image 6", "image ended",
+      ])
     #expect(reader.take(image(.onlyOne, [1, 2], payload: .base64)) == ["invalid"])
     let words = reader.take(image(.onlyOne, Array("https://a".utf8), payload: .url))
     #expect(words == [#"unknown {"kind":"image","url":"https://a"}"#])

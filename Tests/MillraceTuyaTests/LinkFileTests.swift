@@ -37,7 +37,9 @@ import Testing
     let folder = TemporaryFolder()
     put(0..<100 as Range<UInt8>, at: folder.file("large"))
     put([], at: folder.file("empty"))
-    for path in [folder.file("missing-x"), folder.path, folder.file("large"), folder.file("empty"), "", "/dev/zero"] {
+    for path in [
+      folder.file("missing-x"), folder.path, folder.file("large"), folder.file("empty"), "", "/dev/zero",
+    ] {
       let error = #expect(throws: DialogError.self) { try TuyaFileReader(path, most: 99) }
       #expect(error?.code == 39_009)
       #expect(error?.scope == .command)
@@ -48,7 +50,8 @@ import Testing
   @Test(
     "a name of the cloud leads nowhere else",
     arguments: [
-      ("a.json", "a.json"), ("../../etc/passwd", "passwd"), ("..\\..\\x.txt", "x.txt"), ("/abs/y", "y"), (".hidden", "hidden"),
+      ("a.json", "a.json"), ("../../etc/passwd", "passwd"), ("..\\..\\x.txt", "x.txt"), ("/abs/y", "y"),
+      (".hidden", "hidden"),
       ("..", nil), ("", nil), ("/", nil), ("a\u{0}b\nc", "abc"), ("-rf", "rf"), ("图片 1.png", "图片 1.png"),
       ("$(x)`;|&<>", "x"),
     ] as [(String, String?)])
@@ -104,7 +107,9 @@ import Testing
     0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 1, 2, 0xFF, 0xC0, 0, 17, 8, 1, 0xE0, 2, 0x80, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   ]
   private let png: [UInt8] =
-    [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 2, 128, 0, 0, 1, 224]
+    [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8) + [
+      0, 0, 2, 128, 0, 0, 1, 224,
+    ]
 
   @Test("the size of a picture is read from its head")
   func size() throws {
@@ -197,7 +202,8 @@ import Testing
       stream.add([2], at: 1_041), TuyaVoiceStream.Part(flag: .start, time: 1_000, position: 0, bytes: [1, 2]))
     check(stream.add([3], at: 1_090), nil)
     check(
-      stream.add([4], at: 1_120), TuyaVoiceStream.Part(flag: .streaming, time: 1_080, position: 80_000, bytes: [3, 4]))
+      stream.add([4], at: 1_120),
+      TuyaVoiceStream.Part(flag: .streaming, time: 1_080, position: 80_000, bytes: [3, 4]))
     check(stream.add([5], at: 1_160), nil)
     check(
       stream.end(isCut: false), TuyaVoiceStream.Part(flag: .end, time: 1_160, position: 160_000, bytes: [5]))

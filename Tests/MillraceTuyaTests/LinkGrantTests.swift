@@ -35,7 +35,8 @@ private let given = TuyaGrant(token: TuyaSecret("given"), terms: TuyaTerms(bizCo
         "derived_client_id": "derived",
       ],
       "session_conf": [
-        "agentToken": "t", "bizConfig": ["bizCode": 65_537, "sendData": ["audio", "image"], "revData": ["text"]],
+        "agentToken": "t",
+        "bizConfig": ["bizCode": 65_537, "sendData": ["audio", "image"], "revData": ["text"]],
       ],
     ]
     let text =
@@ -90,7 +91,8 @@ private let given = TuyaGrant(token: TuyaSecret("given"), terms: TuyaTerms(bizCo
       #"{"agentToken": "x-secret", "bizCode": -1}"#, #"{"agentToken": "x-secret", "sendData": "audio"}"#,
       #"{"agentToken": "x-secret", "sendData": ["smell"]}"#,
       #"{"agentToken": "x-secret", "host": "a b", "port": 1}"#,
-      #"{"agentToken": "x-secret", "host": "a", "port": 99999}"#, #"{"success": false, "errorMsg": "x-secret"}"#,
+      #"{"agentToken": "x-secret", "host": "a", "port": 99999}"#,
+      #"{"success": false, "errorMsg": "x-secret"}"#,
     ])
   func invalid(_ text: String) {
     let problem = #expect(throws: TuyaTokenProblem.self) { try TuyaGrant(parsing: text, given: given) }

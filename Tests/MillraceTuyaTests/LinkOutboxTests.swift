@@ -36,7 +36,9 @@ private func outbox(parts: Int = 0, rate: Int = 0, unsent: Int = 1_000) -> TuyaO
 private func word(_ step: TuyaOutbox.Step) -> String {
   switch step {
   case .send(let item):
-    guard case .media(let head, let bytes) = item.packet.content else { return "\(item.packet.type.rawValue)" }
+    guard case .media(let head, let bytes) = item.packet.content else {
+      return "\(item.packet.type.rawValue)"
+    }
     return "\(head.dataID) \(head.flag) \(bytes.count)" + (item.ends.map { " ends \($0)" } ?? "")
   case .read(_, let offset, let count, _, _): return "read \(offset) \(count)"
   case .wait(let time): return "wait \(time / 1_000)"
@@ -117,7 +119,8 @@ private func drain(_ outbox: inout TuyaOutbox, at now: Nanoseconds = 0, waiting:
     outbox.add(packet(4), bytes: 1, of: 1, endsDataOf: "b")
     outbox.add(packet(9), bytes: 1, of: 2)
     check(
-      drain(&outbox), [
+      drain(&outbox),
+      [
         "1 streaming 1", "9 streaming 1", "5 onlyOne 1 ends 7", "2 streaming 1", "3 streaming 1",
         "5 onlyOne 2 ends 8", "4 streaming 1", "idle",
       ])

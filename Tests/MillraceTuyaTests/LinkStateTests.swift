@@ -82,7 +82,8 @@ private let cells: [TuyaLink.State: [String: ([String], TuyaLink.State)]] = [
   .connected: [
     "refused": (["shut", "ended 39012 401 refuse"], .closedByServer),
     "notRefreshed": (["shut", "ended 39012 605 reconnect"], .closedByServer),
-    "closed": (["shut", "ended 39012 602 ended"], .closedByServer), "delayed": (["willDisconnect"], .connected),
+    "closed": (["shut", "ended 39012 602 ended"], .closedByServer),
+    "delayed": (["willDisconnect"], .connected),
     "lost": (["ended 39001 - reconnect"], .closed),
     "invalid": (["cancel", "ended 39001 - reconnect"], .closed), "close": (["close 601", "shut"], .closed),
   ],
@@ -144,6 +145,15 @@ private let rows: [Row] = TuyaLink.State.allCases.flatMap { state in
     check(words(link.handle(.tick, at: 2_501 * ms)), ["close 601", "cancel", "ended 39012 604 reconnect"])
   }
 
+  @Test("after a suspension a ping goes out, and has its time to be answered")
+  func suspended() {
+    var link = link(.connected)
+    check(link.handle(.tick, at: 90_000 * ms), [.ping])
+    check(link.handle(.tick, at: 90_499 * ms), [])
+    #expect(link.deadline == 90_500 * ms)
+    check(words(link.handle(.tick, at: 90_500 * ms)), ["close 601", "cancel", "ended 39012 604 reconnect"])
+  }
+
   @Test("silence is excused while this side does not read")
   func excused() {
     var link = link(.connected)
@@ -178,7 +188,8 @@ private let rows: [Row] = TuyaLink.State.allCases.flatMap { state in
     #expect(link.deadline == 1_000 * ms)
   }
 
-  @Test("a connection whose end was announced is closed once nobody uses it, and opened again by the sessions")
+  @Test(
+    "a connection whose end was announced is closed once nobody uses it, and opened again by the sessions")
   func delayed() {
     var link = link(.connected)
     func alive(_ time: Nanoseconds) -> [TuyaLink.Action] {

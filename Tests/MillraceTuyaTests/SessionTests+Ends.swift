@@ -337,6 +337,7 @@ private struct Watch {
     case .send(let call):
       #expect(isConnected, "\(call) without a connection, by \(name)")
       check(call, name)
+    case .deliver: #expect(isReplying, "sound without a reply, by \(name)")
     case .answerLater: unanswered.insert("\(ids)")
     case .post(.answer(let answer)):
       #expect(unanswered.remove(answer.id) != nil, "\(answer.id) is answered once too often, by \(name)")

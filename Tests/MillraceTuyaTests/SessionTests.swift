@@ -266,7 +266,7 @@ import Testing
     var player = Self.player(.pushToTalk, in: .responding)
     let actions = player.play("replyCancelled")
     #expect(actions.map(Script.word) == ["interrupted local", "> break", "state listening"])
-    #expect(player.words("interrupt", "replyCancelled") == [])
+    #expect(player.words("audio", "nlg", "interrupt", "replyCancelled", "streamEnded", "EventEnd") == [])
   }
 
   @Test("cancelSpeech breaks off what is being said, and nothing of it is answered")

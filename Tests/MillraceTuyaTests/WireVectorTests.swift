@@ -211,7 +211,7 @@ struct GoldenPackets {
   ]
   static let events: [TuyaEventType: String] = [
     .start: "Start", .payloadsEnd: "PayloadsEnd", .end: "End", .oneShot: "OneShot",
-    .chatBreak: "ChatBreak", .serverVAD: "ServerVAD", .mcpCommand: "McpCmd", .sleep: "Event1004",
+    .chatBreak: "ChatBreak", .serverVAD: "ServerVAD", .mcpCommand: "McpCmd", .sleep: "EventSleep",
   ]
   /// The names of the file, and their ids.
   static let attributes: [String: UInt16] = [

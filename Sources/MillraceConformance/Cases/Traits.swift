@@ -6,7 +6,7 @@ internal import MillraceJSON
 extension ConformanceCase {
   static let traits: [ConformanceCase] =
     [muted, uninterruptible, media] + KickReason.allCases.map(kicked) + [
-      renewal, stream, peers, sharing, answers, lateAnswers,
+      renewal, stream, peers, sharing, closedSession, answers, lateAnswers,
     ]
 
   private func needing(_ reason: @escaping @Sendable (ServiceTraits) -> String?) -> ConformanceCase {
@@ -149,6 +149,33 @@ extension ConformanceCase {
       try await other.drain(sessionEnds: 2)
     }
   ).needing { $0.sharesConnections ? nil : "nodes do not share connections" }
+
+  private static let closedSession = ConformanceCase(
+    "shared connection, one session fails",
+    "a session that the service closes begins again, and the other on the same connection does not notice",
+    script: { $0.closesSession = true },
+    expect: {
+      $0.maxConnections = 1
+      $0.sessions = 2
+      $0.expectsErrors = nil
+    },
+    play: { run in
+      let other = try await run.startNeighbour()
+      for each in [run, other] { try await each.wait(for: .listening) }
+      try run.ask()
+      try await run.wait("the end of its session") { !$0.errors.isEmpty }
+      try await other.turn()
+      try await run.wait(for: .listening, times: 2)
+      try await run.waitListening()
+      for each in [run, other] { try await each.turn() }
+      guard other.record.errors.isEmpty, !other.record.states.contains(.reconnecting) else {
+        throw CaseFailure("the end of one session disturbed the other")
+      }
+      try await run.drain(sessionEnds: 1)
+      try await other.turn()
+      try await other.drain(sessionEnds: 2)
+    }
+  ).needing { $0.closesSessions ? nil : "the double closes no single session of a connection" }
 
   // MARK: Answers
 

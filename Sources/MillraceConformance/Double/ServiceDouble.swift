@@ -124,6 +124,8 @@ public struct ServiceTraits: Sendable {
   public var hasRooms = false
   /// True: nodes with the same parameters share one connection, and each has a session of its own on it.
   public var sharesConnections = false
+  /// True: the double can close one session of a shared connection and leave the others (`ServiceScript.closesSession`).
+  public var closesSessions = false
   /// How the node answers commands that have an `id`; nil: it answers none, or its backend does.
   public var answers: Answers?
 

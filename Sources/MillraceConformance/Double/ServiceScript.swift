@@ -29,6 +29,9 @@ public struct ServiceScript: Sendable, Hashable {
   public var announcesExpiry = false
   /// Another participant joins when the service listens for the first time, and leaves after the first reply.
   public var hasPeers = false
+  /// The session of the first turn is closed when its reply begins, as after a failure that passes. Its connection, and the other
+  /// sessions on it, remain.
+  public var closesSession = false
   /// Duration of a reply's audio.
   public var replyMilliseconds = 400
   /// How much faster than real time audio is sent. At 1000 a reply is one burst.

@@ -17,7 +17,8 @@ public struct TuyaAccess: Sendable, Hashable {
   public var password: TuyaSecret?
   /// The name and the parameter of the key derivation, which the dialect v1 repeats in its hello.
   public var derivation: Derivation?
-  /// When the access expires: a Unix time in seconds. Nil: not known, and never refreshed.
+  /// When the access expires: a Unix time in seconds, or seconds from now where the number is below 1,000,000,000. Nil: not known, and
+  /// never refreshed.
   public var expiry: UInt64?
 
   /// What the dialect v1 says about the derivation of its keys, as the cloud's configuration gives it.

@@ -31,6 +31,8 @@ public final class TuyaConnection: @unchecked Sendable {
   private let clock = Clock(.realtime)
   private let made = Atomic<Int>(0)
   private let ahead = Atomic<Int>(0)
+  /// Bytes of a picture in one packet that is in the socket: it does not make the network stalled.
+  private let picture = Atomic<Int>(0)
 
   // On the loop.
   private var link: TuyaLink
@@ -87,6 +89,9 @@ public final class TuyaConnection: @unchecked Sendable {
 
   /// Bytes that wait before the next frame of sound.
   var backlog: Int { ahead.load(ordering: .relaxed) }
+
+  /// True when the network takes nothing: not even an event should be added.
+  var isStalled: Bool { backlog > Self.stalled + picture.load(ordering: .relaxed) }
 
   /// Runs a call on the connection's loop, after those before it.
   func onLoop(_ body: @escaping @Sendable (TuyaConnection) -> Void) { loop.run { [self] in body(self) } }
@@ -279,7 +284,9 @@ public final class TuyaConnection: @unchecked Sendable {
     lines[number]?.files[call] = file
     guard channel.kind == .file else {
       // A picture has to be whole: its size in pixels is in its head.
-      return read(file, offset: 0, count: file.count) { $0.addPicture($1, channel, userData, call, of: number) }
+      return read(file, offset: 0, count: file.count) {
+        $0.addPicture($1, channel, userData, call, of: number)
+      }
     }
     try add(.file(path: path, name: name ?? file.name, channel, userData: userData, call: call), of: number)
   }
@@ -321,6 +328,7 @@ public final class TuyaConnection: @unchecked Sendable {
     // What is told within may not start another turn.
     guard !isTurning else { return }
     isTurning = true
+    lookAt = nil
     if let socket { send(over: socket) }
     noteAhead()
     isTurning = false
@@ -328,11 +336,13 @@ public final class TuyaConnection: @unchecked Sendable {
   }
 
   private func noteAhead() {
-    ahead.store(outbox.urgentBytes + (socket?.backlog ?? 0), ordering: .relaxed)
+    let waiting = socket?.backlog ?? 0
+    if waiting == 0 { picture.store(0, ordering: .relaxed) }
+    ahead.store(outbox.urgentBytes + waiting, ordering: .relaxed)
+    for line in lines.values { line.inbox.noteHeld(outbox.held(of: line.number)) }
   }
 
   private func send(over socket: TuyaSocket) {
-    lookAt = nil
     let now = clock.now
     while true {
       let waiting = socket.backlog + socket.written
@@ -347,6 +357,9 @@ public final class TuyaConnection: @unchecked Sendable {
           continue
         }
         look = Self.look
+        if item.isPicture {
+          picture.store(max(item.bytes, picture.load(ordering: .relaxed)), ordering: .relaxed)
+        }
         report(item)
       case .read(let job, let offset, let count, let session, let call):
         supply(job, offset, count, session, call)
@@ -514,6 +527,8 @@ public final class TuyaConnection: @unchecked Sendable {
     let handle = loop.run(after: max(0, next - clock.now)) { [weak self] in
       guard let self else { return }
       timer = nil
+      // While nothing is read, the cloud is not to blame for its silence.
+      if !overfull.isEmpty { _ = link.handle(.excused, at: clock.now) }
       self.handle(.tick)
     }
     timer = (next, handle)
@@ -523,7 +538,7 @@ public final class TuyaConnection: @unchecked Sendable {
   static var now: UInt64 { UInt64(max(0, UnixTime.now / 1_000_000)) }
 
   /// Numbers below this are seconds from now, others a Unix time: the vendor's configurations have both.
-  private static let leastUnixTime: UInt64 = 1_000_000_000
+  static let leastUnixTime: UInt64 = 1_000_000_000
 
   /// The time until an expiry, in seconds from now or since 1970.
   static func time(until expiry: UInt64?) -> Nanoseconds? {

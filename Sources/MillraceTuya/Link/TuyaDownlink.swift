@@ -89,7 +89,8 @@ struct TuyaDownlink: Sendable {
     var events: [Event] = []
     if type == .end || type == .chatBreak { events += finishTexts(isBroken: type == .chatBreak) }
     if type == .chatBreak { breakOff() }
-    var event = TuyaCloudEvent(type, id: attributes.text(.eventID) ?? "", time: attributes.integer(.eventTime))
+    var event = TuyaCloudEvent(
+      type, id: attributes.text(.eventID) ?? "", time: attributes.integer(.eventTime))
     if !data.isEmpty {
       do throws(JSONProblem) { event.data = try JSONValue(parsing: data) } catch {
         // Only the tools' events need it.

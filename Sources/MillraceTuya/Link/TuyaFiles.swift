@@ -133,7 +133,8 @@ struct TuyaReceivedFile: Sendable {
   static func safe(_ name: String?) -> String? {
     guard let last = name?.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last else { return nil }
     let kept = last.unicodeScalars.filter { scalar in
-      scalar.properties.isAlphabetic || scalar.properties.numericType != nil || "._- ".unicodeScalars.contains(scalar)
+      scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+        || "._- ".unicodeScalars.contains(scalar)
     }
     var text = String(String.UnicodeScalarView(kept)).drop { $0 == "." || $0 == " " || $0 == "-" }
     while text.utf8.count > longestName { text = text.dropLast() }

@@ -96,6 +96,7 @@ public struct TuyaLink: Sendable {
   /// The end of the login's time.
   private var limit: Nanoseconds?
   private var nextPing: Nanoseconds?
+  private var lastPing: Nanoseconds = 0
   private var lastReceived: Nanoseconds = 0
   private var lastUse: Nanoseconds = 0
   private var nextRefresh: Nanoseconds?
@@ -114,13 +115,17 @@ public struct TuyaLink: Sendable {
   /// How long the cloud may be silent: one and a half intervals of pings. Source: 90 s at 60 s in the vendor's client.
   private var silence: Nanoseconds { ping / 2 * 3 }
 
+  /// When the cloud's silence ends the connection. After this machine was suspended, a ping goes out first.
+  private var silenceEnd: Nanoseconds { max(lastReceived + silence, lastPing + ping / 2) }
+
   /// When to call with `tick`; nil: never.
   public var deadline: Nanoseconds? {
     switch state {
     case .idle, .closed, .closedByServer: nil
     case .connecting, .authing: limit
     case .connected:
-      [nextPing, lastReceived + silence, nextRefresh, isDelayed ? lastUse + idle : nil].compactMap { $0 }.min()
+      [nextPing, silenceEnd, nextRefresh, isDelayed ? lastUse + idle : nil].compactMap { $0 }
+        .min()
     }
   }
 
@@ -191,6 +196,7 @@ public struct TuyaLink: Sendable {
     self.id = id
     lastReceived = now
     lastUse = now
+    lastPing = now
     nextPing = now + ping
     return [.connected(id: id)]
   }
@@ -215,7 +221,7 @@ public struct TuyaLink: Sendable {
       return end(.closed, [.cancel], error)
     }
     guard state == .connected else { return [] }
-    if now >= lastReceived + silence {
+    if now >= silenceEnd && nextPing.map({ $0 > now }) ?? true {
       let error = DialogError.tuya(
         .closedByCloud, "the cloud sent nothing for \(silence / 1_000_000) ms", reaction: .reconnect,
         detail: "\(TuyaStatus.keepAliveTimeout.rawValue)")
@@ -223,13 +229,15 @@ public struct TuyaLink: Sendable {
     }
     if isDelayed && now >= lastUse + idle {
       let error = DialogError.tuya(
-        .common, "the connection was not used for \(idle / 1_000_000) ms after the cloud had announced its end",
+        .common,
+        "the connection was not used for \(idle / 1_000_000) ms after the cloud had announced its end",
         category: .network, reaction: .reconnect)
       return end(.closed, [.sendClose(.closedByClient), .shut], error)
     }
     var actions: [Action] = []
     if let due = nextPing, now >= due {
       nextPing = now + ping
+      lastPing = now
       actions.append(.ping)
     }
     if let due = nextRefresh, now >= due {

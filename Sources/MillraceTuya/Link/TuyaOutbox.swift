@@ -17,6 +17,8 @@ public struct TuyaOutbox: Sendable {
     public var bytes: Int
     /// The end of this call.
     public var ends: Int?
+    /// It is a picture or a file, or a part of one.
+    public var isPicture = false
     /// What was sent of the picture or the file; nil: of neither, or all of it in one packet.
     public var progress: Progress?
   }
@@ -133,9 +135,10 @@ public struct TuyaOutbox: Sendable {
   public var isUrgentEmpty: Bool { urgent.isEmpty }
 
   /// Bytes that wait before the next frame of a session's sound.
-  public func backlog(of session: Int) -> Int {
-    urgentBytes + (held[session]?.reduce(0) { $0 + $1.bytes } ?? 0)
-  }
+  public func backlog(of session: Int) -> Int { urgentBytes + held(of: session) }
+
+  /// Bytes of a session's packets that wait for its pictures and files.
+  func held(of session: Int) -> Int { held[session]?.reduce(0) { $0 + $1.bytes } ?? 0 }
 
   // MARK: In
 
@@ -339,6 +342,7 @@ public struct TuyaOutbox: Sendable {
     var item = Item(
       packet: job.content.packet(flag: flag, bytes, number: number), session: job.session, bytes: size,
       ends: isLast ? job.call : nil)
+    item.isPicture = true
     if !isFirst || !isLast {
       item.progress = Progress(call: job.call, bytes: job.sent, total: job.total)
     }

@@ -2,6 +2,7 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceNet
 internal import MillraceService
+internal import Synchronization
 
 /// Events of one session on their way from the connection's loop to its own, in order. A session that pauses leaves them here, and the
 /// others go on.
@@ -18,6 +19,7 @@ final class TuyaInbox: @unchecked Sendable {
 
   private let loop: NetLoop
   private let limit: Int
+  private let held = Atomic<Int>(0)
   private let state = Locked(State())
   /// Called on any thread when there is room again after `add` returned false.
   private let onRoom: @Sendable () -> Void
@@ -69,6 +71,11 @@ final class TuyaInbox: @unchecked Sendable {
     default: overhead
     }
   }
+
+  /// Notes how many bytes of this session's packets wait for its pictures. Any thread.
+  func noteHeld(_ bytes: Int) { held.store(bytes, ordering: .relaxed) }
+  /// The same.
+  var heldBytes: Int { held.load(ordering: .relaxed) }
 
   // MARK: The session's loop
 
@@ -132,7 +139,10 @@ final class TuyaShare: Sendable {
   }
 
   /// Bytes that wait before the next frame of this session's sound.
-  var backlog: Int { connection.backlog }
+  var backlog: Int { connection.backlog + inbox.heldBytes }
+
+  /// True when the network takes nothing.
+  var isStalled: Bool { connection.isStalled || inbox.heldBytes > TuyaConnection.stalled }
 
   /// Carries out a call.
   /// - Parameter grant: with which a session is created.

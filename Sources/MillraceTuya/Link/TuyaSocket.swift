@@ -49,7 +49,8 @@ final class TuyaSocket: @unchecked Sendable {
     let (first, second) = (Array(randoms[0].utf8), Array(randoms[1].utf8))
     let keys =
       target.dialect == .v1
-      ? TuyaKeys(localKey: key, cryptRandom: first, signRandom: second) : TuyaKeys(localKey: key, random: first)
+      ? TuyaKeys(localKey: key, cryptRandom: first, signRandom: second)
+      : TuyaKeys(localKey: key, random: first)
     var framing = TuyaFraming(target.dialect, keys: keys)
     framing.security = target.security
     framing.signLevel = target.signLevel
@@ -63,7 +64,9 @@ final class TuyaSocket: @unchecked Sendable {
     request.proxy = target.proxy
     request.loop = loop
     request.limits.open = target.open
-    request.limits.backlog = 2 * max(target.maxPacket, TuyaConnection.stalled)
+    // A packet that is refused would leave a gap in the sequence. What waits is bounded before.
+    request.limits.backlog = 2 * TuyaOutbox.mostWaiting
+    request.limits.unsent = target.unsent
     stream = ByteStream.open(request) { [weak self] in self?.take($0) }
   }
 
@@ -72,7 +75,9 @@ final class TuyaSocket: @unchecked Sendable {
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
     var source = SystemRandomNumberGenerator()
     return String(
-      decoding: (0..<TuyaKeys.randomBytes).map { _ in letters[Int.random(in: 0..<letters.count, using: &source)] },
+      decoding: (0..<TuyaKeys.randomBytes).map { _ in
+        letters[Int.random(in: 0..<letters.count, using: &source)]
+      },
       as: UTF8.self)
   }
 
@@ -89,8 +94,11 @@ final class TuyaSocket: @unchecked Sendable {
   /// Hands what was written to the network.
   func flush() {
     guard !buffer.isEmpty else { return }
-    _ = stream?.send(buffer)
+    let isSent = stream?.send(buffer) ?? true
     buffer.removeAll(keepingCapacity: true)
+    guard !isSent else { return }
+    stream?.cancel()
+    end(.tuya(.sendFailed, "the network accepts no more data", category: .network, reaction: .reconnect))
   }
 
   /// Writes the hello, and the login of the dialect v1.
@@ -129,7 +137,8 @@ final class TuyaSocket: @unchecked Sendable {
     case .finished:
       stream?.close()
       end(
-        .tuya(.common, "the cloud ended the connection without a word", category: .network, reaction: .reconnect))
+        .tuya(
+          .common, "the cloud ended the connection without a word", category: .network, reaction: .reconnect))
     case .closed(let end): self.end(DialogError(end, vendor: "tuya"))
     }
   }

@@ -22,6 +22,8 @@ public final class TuyaTokens: Sendable {
     var refused: TuyaGivenGrant?
     /// Another grant was asked for after a refusal, and has not succeeded yet.
     var isSecond = false
+    /// The latest token of the provider, and what was read from it when it came.
+    var latest: TuyaGivenGrant?
   }
 
   private let given: TuyaGrant
@@ -85,15 +87,17 @@ public final class TuyaTokens: Sendable {
     }
     let earlier = standing.withLock { $0.refused.take() }
     for refused in [refused, earlier] { if let source = refused?.source { provider.reject(source) } }
-    provider.token { [given] result in
+    provider.token { [given, standing] result in
       let answer: Result<TuyaGivenGrant, TuyaTokenProblem>
       switch result {
       case .failure(let failure):
         answer = .failure(TuyaTokenProblem(failure.text, isFinal: failure.isFinal))
       case .success(let token):
         do throws(TuyaTokenProblem) {
-          let grant = try TuyaGrant(parsing: token.text, given: given)
-          answer = .success(TuyaGivenGrant(grant: grant, source: token))
+          answer = .success(
+            try standing.withLock { (standing) throws(TuyaTokenProblem) in
+              try Self.read(token, given, &standing)
+            })
         } catch {
           // The next answer of the server may be another.
           provider.reject(token)
@@ -102,6 +106,20 @@ public final class TuyaTokens: Sendable {
       }
       loop.run { done(answer) }
     }
+  }
+
+  /// Reads a token once: an expiry in seconds counts from when it came.
+  private static func read(
+    _ token: ServiceToken, _ given: TuyaGrant, _ standing: inout Standing
+  ) throws(TuyaTokenProblem) -> TuyaGivenGrant {
+    if let latest = standing.latest, latest.source == token { return latest }
+    var grant = try TuyaGrant(parsing: token.text, given: given)
+    if let expiry = grant.access.expiry, expiry < TuyaConnection.leastUnixTime {
+      grant.access.expiry = expiry + TuyaConnection.now / 1_000
+    }
+    let read = TuyaGivenGrant(grant: grant, source: token)
+    standing.latest = read
+    return read
   }
 
   /// Reports changes on a loop until the returned observation is released or ended.

@@ -138,7 +138,7 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
       return true
     }
     guard let share, let grant else { return true }
-    guard share.backlog <= TuyaConnection.stalled else { return false }
+    guard !share.isStalled else { return false }
     share.call(call, grant.grant)
     return true
   }
@@ -159,7 +159,7 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
 
   public func send(voice frame: [UInt8]) -> Bool {
     guard let share, !isOver else { return true }
-    guard share.backlog <= TuyaConnection.stalled else { return false }
+    guard !share.isStalled else { return false }
     share.send(voice: frame)
     return true
   }

@@ -924,10 +924,13 @@ public struct TuyaSession: ServiceSession {
   }
 
   /// Cuts off the reply that is prepared, arrives or is played. Does nothing when there is none.
-  private mutating func cutReply(by source: InterruptionSource?, round: String? = nil) {
+  /// - Parameter isCancelled: by the graph already, which must not do it again.
+  private mutating func cutReply(
+    by source: InterruptionSource?, round: String? = nil, isCancelled: Bool = false
+  ) {
     guard reply.state == .open || reply.isAudible || phase == .thinking else { return }
     let round = round ?? (phase == .thinking ? turns.current : reply.round)
-    if reply.isAudible { actions.append(.cancelReply) }
+    if reply.isAudible && !isCancelled { actions.append(.cancelReply) }
     reply.cut()
     emotions.clear()
     if let source { post(.interrupted(by: source, round: round)) }
@@ -947,13 +950,7 @@ public struct TuyaSession: ServiceSession {
     }
     let round = reply.state == .open || phase == .draining ? reply.round : turns.current
     let isArriving = phase != .draining
-    // What the graph has cancelled by itself is not cancelled again.
-    if source == .local { reply.cut() }
-    if source == .local {
-      post(.interrupted(by: .local, round: round))
-    } else {
-      cutReply(by: source, round: round)
-    }
+    cutReply(by: source, round: round, isCancelled: source == .local)
     if isArriving { breakRound() }
     listen()
   }

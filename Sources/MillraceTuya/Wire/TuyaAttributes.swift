@@ -39,7 +39,7 @@ public struct TuyaAttributeID: RawRepresentable, Sendable, Hashable {
     43: .text, 44: .u16, 45: .text, 51: .u16, 52: .u16, 61: .text, 62: .u64, 70: .text, 71: .u16, 72: .u32,
     73: .u16, 74: .u16, 75: .u16, 80: .text, 81: .u16, 82: .u32, 83: .u16, 84: .u16, 90: .text, 91: .u8,
     92: .u16, 93: .u16, 94: .u8, 100: .text, 101: .u8, 102: .text, 103: .u8, 111: .bytes, 113: .u64,
-    114: .u64, 1_001: .text, 1_002: .u16, 1_003: .text, 1_004: .text, 1_006: .text, 1_007: .text,
+    114: .u64, 1_001: .text, 1_002: .u16, 1_003: .text, 1_004: .text, 1_007: .text,
     1_008: .text,
   ]
 

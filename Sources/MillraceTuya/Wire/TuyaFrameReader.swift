@@ -9,8 +9,10 @@ public struct TuyaFrameReader: Sendable {
   private var framing: TuyaFraming
   private let direction: TuyaDirection
   private var code: ShortHMAC
-  /// The next frame is a hello, which is neither encrypted nor, in v2x, signed.
+  /// The next frame may be a hello, which is neither encrypted nor, in v2x, signed.
   private var expectsHello: Bool
+  /// The hello of v1 and its signature, which were not made with the keys that are known.
+  private var unproven: [UInt8]?
   /// What has arrived; frames before `start` were read.
   private var pending: [UInt8] = []
   private var start = 0
@@ -33,7 +35,8 @@ public struct TuyaFrameReader: Sendable {
     expectsHello = direction == .up && sequence == 1
   }
 
-  /// Uses other keys for the frames that follow, such as those that a hello determines.
+  /// Uses other keys for the frames that follow, such as those that a hello determines. Only they show whether the hello of v1 was signed
+  /// rightly: the next packet is refused where it was not.
   public mutating func use(_ keys: TuyaKeys) {
     framing.keys = keys
     code = ShortHMAC(key: keys.sign)
@@ -75,16 +78,16 @@ public struct TuyaFrameReader: Sendable {
     case packet(TuyaPacket)
   }
 
-  /// The next packet, as `next`, without asking for memory for a packet of sound: its head and data are given to a closure, its attributes
-  /// are checked by nobody.
-  /// - Parameter sound: called at most once.
+  /// The next packet, as `next`. In the dialects v2x a packet of sound without attributes, which is every one but the first of a stream, asks
+  /// for no memory where it is one frame: its head and data are given to a closure.
+  /// - Parameter sound: called at most once; it must not keep the bytes.
   public mutating func next(
     sound: (TuyaMediaHead, Span<UInt8>) -> Void
   ) throws(TuyaWireProblem) -> Found {
     var found = Found.nothing
     _ = try step { form, bytes throws(TuyaWireProblem) in
       let layout = try form.layout(bytes)
-      guard layout.type == .audio else {
+      guard layout.type == .audio, layout.attributes.isEmpty else {
         found = .packet(try form.packet(bytes))
         return
       }
@@ -104,6 +107,7 @@ public struct TuyaFrameReader: Sendable {
   ) throws(TuyaWireProblem) -> Bool {
     if let problem { throw problem }
     do throws(TuyaWireProblem) {
+      try proveHello()
       while let frame = try nextFrame() {
         if let fragment = try whole(frame) {
           switch fragment {
@@ -118,6 +122,7 @@ public struct TuyaFrameReader: Sendable {
       problem = error
       pending = []
       parts = nil
+      unproven = nil
       start = 0
       throw error
     }
@@ -131,6 +136,8 @@ public struct TuyaFrameReader: Sendable {
     /// The initialization vector in v1; empty: there is none.
     var iv: Range<Int>
     var isEncrypted: Bool
+    /// Where it ends, in `pending`.
+    var end: Int
   }
 
   /// The bytes of a complete packet: in `pending`, or put together.
@@ -155,12 +162,17 @@ public struct TuyaFrameReader: Sendable {
       throw TuyaWireProblem(.seqOrder, "frame \(number) comes where \(sequence) is due")
     }
     sequence = TuyaFrameHead.next(sequence)
+    expectsHello = false
     return frame
   }
 
   private mutating func frame() throws(TuyaWireProblem) -> Frame? {
     let length = Int(pending[start + 3]) << 8 | Int(pending[start + 4])
-    let trailer = expectsHello ? 0 : framing.trailerBytes
+    let body = start + TuyaFrameHead.bytes
+    let fragment = TuyaFragment(rawValue: pending[start] >> 6) ?? .whole
+    if expectsHello && fragment == .whole && length > 0 && pending.count == body { return nil }
+    let isHello = expectsHello && fragment == .whole && length > 0 && Self.isHello(pending[body])
+    let trailer = isHello ? 0 : framing.trailerBytes
     guard length >= trailer else {
       throw TuyaWireProblem(.shortLength, "a frame has \(length) bytes, and its signature \(trailer)")
     }
@@ -168,17 +180,26 @@ public struct TuyaFrameReader: Sendable {
       throw TuyaWireProblem(
         .oversized, "a frame has \(length) bytes; \(framing.largestLength) are accepted")
     }
-    let body = start + TuyaFrameHead.bytes
     guard pending.count - body >= length else { return nil }
     if trailer > 0 { try verify(start..<body + length - trailer, trailer) }
     return Frame(
-      fragment: TuyaFragment(rawValue: pending[start] >> 6) ?? .whole, body: body..<body + length - trailer,
-      iv: 0..<0, isEncrypted: false)
+      fragment: fragment, body: body..<body + length - trailer, iv: 0..<0, isEncrypted: false,
+      end: body + length)
   }
 
   private mutating func oldFrame() throws(TuyaWireProblem) -> Frame? {
     let kind = pending[start + 3]
     let hasIV = kind & 1 == 1
+    let level = kind >> 1 & 0x1F
+    let isHello = expectsHello && level == 0
+    let fragment = TuyaFragment(rawValue: kind >> 6) ?? .whole
+    guard isHello ? fragment == .whole : level == framing.security.rawValue else {
+      throw TuyaWireProblem(
+        .badSecurityLevel, "a frame has the security level \(level) instead of \(framing.security.rawValue)")
+    }
+    if !isHello, fragment == .whole || fragment == .first, !hasIV {
+      throw TuyaWireProblem(.ivMissing, "a frame that begins a packet has no initialization vector")
+    }
     let lengthAt = start + TuyaFrameHead.bytes + (hasIV ? TuyaFrameHead.ivBytes : 0)
     guard pending.count - lengthAt >= TuyaFrameHead.lengthBytes else { return nil }
     let body = lengthAt + TuyaFrameHead.lengthBytes
@@ -192,30 +213,48 @@ public struct TuyaFrameReader: Sendable {
         .oversized, "a frame has \(length) bytes; \(framing.largestLength) are accepted")
     }
     guard pending.count - body >= length else { return nil }
-    try verify(start..<body + length - trailer, trailer)
-    let level = kind >> 1 & 0x1F
-    guard level == (expectsHello ? 0 : framing.security.rawValue) else {
-      throw TuyaWireProblem(
-        .badSecurityLevel, "a frame has the security level \(level) instead of \(framing.security.rawValue)")
-    }
-    let fragment = TuyaFragment(rawValue: kind >> 6) ?? .whole
-    if !expectsHello, fragment == .whole || fragment == .first, !hasIV {
-      throw TuyaWireProblem(.ivMissing, "a frame that begins a packet has no initialization vector")
+    let end = body + length - trailer
+    if isHello {
+      guard body < end, Self.isHello(pending[body]) else {
+        throw TuyaWireProblem(.badSecurityLevel, "a frame is not encrypted, and holds no hello")
+      }
+      if !isSigned(pending.span.extracting(start..<end + trailer), trailer) {
+        unproven = Array(pending[start..<end + trailer])
+      }
+    } else {
+      try verify(start..<end, trailer)
     }
     let ivStart = start + TuyaFrameHead.bytes
     return Frame(
-      fragment: fragment, body: body..<body + length - trailer,
-      iv: hasIV ? ivStart..<ivStart + TuyaFrameHead.ivBytes : 0..<0, isEncrypted: !expectsHello)
+      fragment: fragment, body: body..<end,
+      iv: hasIV ? ivStart..<ivStart + TuyaFrameHead.ivBytes : 0..<0, isEncrypted: !isHello,
+      end: end + trailer)
+  }
+
+  private static func isHello(_ first: UInt8) -> Bool {
+    first >> 1 == TuyaPacketType.clientHello.rawValue
+  }
+
+  /// True for a frame with the right signature behind it.
+  private func isSigned(_ bytes: Span<UInt8>, _ trailer: Int) -> Bool {
+    let end = bytes.count - trailer
+    var code = InlineArray<32, UInt8>(repeating: 0)
+    var target = code.mutableSpan
+    TuyaFrameHead.sign(self.code, bytes.extracting(0..<end), to: &target)
+    return ConstantTime.areEqual(code.span.extracting(0..<trailer), bytes.extracting(end...))
+  }
+
+  /// Checks the hello again, with the keys that it has determined.
+  private mutating func proveHello() throws(TuyaWireProblem) {
+    guard let hello = unproven else { return }
+    guard isSigned(hello.span, framing.trailerBytes) else {
+      throw TuyaWireProblem(.signMismatch, "the signature of the hello is wrong; check the local key")
+    }
+    unproven = nil
   }
 
   private func verify(_ range: Range<Int>, _ trailer: Int) throws(TuyaWireProblem) {
-    let bytes = pending.span
-    var code = InlineArray<32, UInt8>(repeating: 0)
-    var target = code.mutableSpan
-    TuyaFrameHead.sign(self.code, bytes.extracting(range), to: &target)
-    let isRight = ConstantTime.areEqual(
-      code.span.extracting(0..<trailer), bytes.extracting(range.upperBound..<range.upperBound + trailer))
-    guard isRight else {
+    guard isSigned(pending.span.extracting(range.lowerBound..<range.upperBound + trailer), trailer) else {
       throw TuyaWireProblem(
         .signMismatch, "the signature of a frame is wrong; check the local key and the sign level")
     }
@@ -236,10 +275,7 @@ public struct TuyaFrameReader: Sendable {
         throw TuyaWireProblem(.fragOrder, "a fragment belongs to no packet")
       }
     }
-    defer {
-      start = frame.body.upperBound + (expectsHello && framing.dialect != .v1 ? 0 : framing.trailerBytes)
-      expectsHello = false
-    }
+    defer { start = frame.end }
     if frame.fragment == .whole && !frame.isEncrypted {
       guard frame.body.count <= framing.mostPacketBytes else { throw tooLarge(frame.body.count) }
       return .here(frame.body)

@@ -46,19 +46,42 @@ public struct TuyaFrameWriter: Sendable {
   ///   Nothing was appended then.
   public mutating func append(_ packet: TuyaPacket, to buffer: inout [UInt8]) throws(TuyaWireProblem) {
     let form = framing.form
+    var packet = packet
+    complete(&packet)
     let payload = try form.payload(packet)
+    let isCut = payload.count + form.headBytes(packet) > framing.largestPiece
+    if isCut && direction == .down && framing.dialect != .v1 { announce(payload.count, in: &packet) }
     var bytes: [UInt8] = []
     try form.appendHead(packet, payload: payload.count, to: &bytes)
     // Attributes are never cut.
     let head = bytes.count
     bytes += payload
-    guard head <= framing.largestSent else {
+    let piece = framing.largestPiece
+    guard head <= piece else {
       throw TuyaWireProblem(
-        .oversized, "the attributes of a packet have \(head) bytes; \(framing.largestSent) fit a frame")
+        .oversized, "the attributes of a packet have \(head) bytes; \(piece) fit a frame")
     }
-    var cuts = Array(stride(from: framing.largestSent, to: bytes.count, by: framing.largestSent))
+    var cuts = Array(stride(from: piece, to: bytes.count, by: piece))
     cuts.append(bytes.count)
     try append(bytes, cutAt: cuts, isHello: packet.type == .clientHello, to: &buffer)
+  }
+
+  /// Gives a picture of v22 its initialization vector, where it has none.
+  private func complete(_ packet: inout TuyaPacket) {
+    guard framing.dialect == .v22, packet.type == .image || packet.type == .video,
+      case .media(var head, let data) = packet.content, head.iv.isEmpty
+    else { return }
+    head.iv = makeIV()
+    packet.content = .media(head, data)
+  }
+
+  /// A client of the vendor's takes the length of a packet that the cloud has cut from attribute 9 alone.
+  private func announce(_ count: Int, in packet: inout TuyaPacket) {
+    guard packet.attributes.bytes(.payloadLength) == nil else { return }
+    var attributes = TuyaAttributes()
+    attributes.add(.payloadLength, UInt64(count))
+    for entry in packet.attributes.entries { attributes.append(entry) }
+    packet.attributes = attributes
   }
 
   /// Appends the frames of a packet whose bytes are cut behind these places.
@@ -75,7 +98,8 @@ public struct TuyaFrameWriter: Sendable {
       let piece = Array(bytes[start..<end])
       frames.append(
         framing.dialect == .v1
-          ? try oldFrame(piece, fragment, iv: iv, isHello: isHello) : frame(piece, fragment, isHello: isHello))
+          ? try oldFrame(piece, fragment, iv: iv, isHello: isHello) : frame(piece, fragment, isHello: isHello)
+      )
       start = end
       sequence = TuyaFrameHead.next(sequence)
     }
@@ -120,7 +144,7 @@ public struct TuyaFrameWriter: Sendable {
     var code = InlineArray<32, UInt8>(repeating: 0)
     var target = code.mutableSpan
     TuyaFrameHead.sign(self.code, buffer.span.extracting(start..<buffer.count), to: &target)
-    for index in 0..<trailer { buffer.append(code[index]) }
+    TuyaPacketForm.append(code.span.extracting(0..<trailer), to: &buffer)
   }
 
   // MARK: Sound
@@ -138,7 +162,7 @@ public struct TuyaFrameWriter: Sendable {
     // Type, attributes with one of them, head.
     let attributes = parameters.isEmpty ? 0 : 4 + parameters.count
     let bytes = 1 + (attributes > 0 ? 4 + attributes : 0) + 8 + data.count
-    guard framing.dialect != .v1, bytes <= framing.largestSent else {
+    guard framing.dialect != .v1, bytes <= framing.largestPiece else {
       var list = TuyaAttributes()
       if !parameters.isEmpty {
         let text = String(decoding: TuyaPacketForm.array(parameters), as: UTF8.self)
@@ -155,10 +179,10 @@ public struct TuyaFrameWriter: Sendable {
       TuyaPacketForm.append(attributes, 4, to: &buffer)
       TuyaPacketForm.append(Int(TuyaAttributeID.audioParameters.rawValue), 2, to: &buffer)
       TuyaPacketForm.append(parameters.count, 2, to: &buffer)
-      for index in parameters.indices { buffer.append(parameters[index]) }
+      TuyaPacketForm.append(parameters, to: &buffer)
     }
     framing.form.append(head, .audio, data.count, to: &buffer)
-    for index in data.indices { buffer.append(data[index]) }
+    TuyaPacketForm.append(data, to: &buffer)
     sign(from: start, trailer, &buffer)
     sequence = TuyaFrameHead.next(sequence)
   }

@@ -25,6 +25,11 @@ public struct TuyaFraming: Sendable {
 
   var form: TuyaPacketForm { TuyaPacketForm(dialect: dialect, media: keys.media) }
 
+  /// The largest piece of a packet that goes into a frame: what is wanted, as far as the length of v2x has room for it.
+  var largestPiece: Int {
+    max(1, dialect == .v1 ? largestSent : min(largestSent, Int(UInt16.max) - trailerBytes))
+  }
+
   /// Bytes of the signature behind a frame.
   var trailerBytes: Int {
     switch dialect {

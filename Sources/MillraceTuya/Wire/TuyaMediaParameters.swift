@@ -85,7 +85,7 @@ public struct TuyaAudioParameters: Sendable, Hashable {
 
   /// Reads the attributes of a packet; nil: it has none.
   public init?(_ attributes: TuyaAttributes) throws(TuyaWireProblem) {
-    if let text = attributes.text(.audioParameters) {
+    if let text = try TuyaNumbers.text(.audioParameters, attributes) {
       self = try TuyaAudioParameters(parsing: text)
       return
     }
@@ -95,6 +95,10 @@ public struct TuyaAudioParameters: Sendable, Hashable {
     rate = TuyaNumbers.number(82, attributes) ?? 16_000
     channels = TuyaNumbers.number(83, attributes) ?? 1
     bits = TuyaNumbers.number(84, attributes) ?? 16
+    frameBytes = TuyaNumbers.number(85, attributes) ?? 0
+    container = TuyaNumbers.number(87, attributes) ?? 0
+    bitRate = TuyaNumbers.number(88, attributes) ?? 0
+    frameMilliseconds = TuyaNumbers.number(89, attributes) ?? 0
   }
 }
 
@@ -134,7 +138,7 @@ public struct TuyaVideoParameters: Sendable, Hashable {
 
   /// Reads the attributes of a packet; nil: it has none.
   public init?(_ attributes: TuyaAttributes) throws(TuyaWireProblem) {
-    if let text = attributes.text(.videoParameters) {
+    if let text = try TuyaNumbers.text(.videoParameters, attributes) {
       let numbers = try TuyaNumbers.read(text, atLeast: 5, of: "video")
       self.init(
         codec: numbers[0], width: numbers[1], height: numbers[2], fps: numbers[3], rate: numbers[4])
@@ -190,7 +194,7 @@ public struct TuyaImageParameters: Sendable, Hashable {
   /// Reads the attributes of a packet; nil: it has none.
   public init?(_ attributes: TuyaAttributes) throws(TuyaWireProblem) {
     self.init(format: 0, width: 0, height: 0)
-    if let text = attributes.text(.imageParameters) {
+    if let text = try TuyaNumbers.text(.imageParameters, attributes) {
       let numbers = try TuyaNumbers.read(text, atLeast: 4, of: "image")
       (payload, format, width, height) = (numbers[0], numbers[1], numbers[2], numbers[3])
       return
@@ -233,7 +237,7 @@ public struct TuyaFileParameters: Sendable, Hashable {
   /// Reads the attributes of a packet; nil: it has none.
   public init?(_ attributes: TuyaAttributes) throws(TuyaWireProblem) {
     self.init(format: 0, name: "")
-    if let text = attributes.text(.fileParameters) {
+    if let text = try TuyaNumbers.text(.fileParameters, attributes) {
       // A name may have spaces.
       let words = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
       guard words.count == 3, let payload = Int(words[0]), let format = Int(words[1]) else {
@@ -265,6 +269,17 @@ enum TuyaNumbers {
         .paramsBad, "the \(what) parameters are not \(count) numbers with spaces between")
     }
     return numbers
+  }
+
+  /// A text; nil: there is none.
+  static func text(
+    _ id: TuyaAttributeID, _ attributes: TuyaAttributes
+  ) throws(TuyaWireProblem) -> String? {
+    guard attributes.bytes(id) != nil else { return nil }
+    guard let text = attributes.text(id) else {
+      throw TuyaWireProblem(.paramsBad, "the parameters of attribute \(id.rawValue) are no UTF-8")
+    }
+    return text
   }
 
   static func number(_ id: UInt16, _ attributes: TuyaAttributes) -> Int? {

@@ -69,6 +69,10 @@ struct TuyaPacketForm {
   func packet(_ bytes: Span<UInt8>) throws(TuyaWireProblem) -> TuyaPacket {
     let layout = try layout(bytes)
     let attributes = try attributes(bytes.extracting(layout.attributes))
+    if dialect != .v1, let count = attributes.integer(.payloadLength), count != layout.payload.count {
+      throw TuyaWireProblem(
+        .payloadLength, "the payload has \(count) bytes, and \(layout.payload.count) are there")
+    }
     let content = try content(layout.type, attributes, bytes.extracting(layout.payload))
     try check(layout.type, attributes)
     return TuyaPacket(layout.type, attributes, content)
@@ -77,9 +81,12 @@ struct TuyaPacketForm {
   /// What else must be right for a packet to be one.
   private func check(_ type: TuyaPacketType, _ attributes: TuyaAttributes) throws(TuyaWireProblem) {
     if let suite = attributes.bytes(.securitySuite) {
-      // Two clients of the vendor's send v21, and one more v20.
-      guard [33, 34, 36].contains(suite.count) else {
-        throw TuyaWireProblem(.suite, "a security suite has \(suite.count) bytes")
+      // The vendor's two clients send these forms, which both begin with the sign level.
+      guard [33, 36].contains(suite.count) else {
+        throw TuyaWireProblem(.suite, "a security suite has \(suite.count) bytes instead of 33 or 36")
+      }
+      guard TuyaSignLevel(rawValue: suite[0]) != nil else {
+        throw TuyaWireProblem(.suite, "a security suite has the unknown sign level \(suite[0])")
       }
     }
     if let data = attributes.bytes(.userData) { _ = try TuyaUserData.read(data, dialect) }
@@ -108,8 +115,7 @@ struct TuyaPacketForm {
           throw TuyaWireProblem(
             .attrKind, "attribute \(id.rawValue) has the unknown kind \(bytes[place + 2])")
         }
-        // Texts are also sent as bytes, and the other way round.
-        guard id.kind == nil || said == kind || said.size == nil && kind.size == nil else {
+        guard id.kind == nil || said == kind else {
           throw TuyaWireProblem(
             .attrKind, "attribute \(id.rawValue) is of kind \(said.rawValue) instead of \(kind.rawValue)")
         }
@@ -216,7 +222,7 @@ struct TuyaPacketForm {
     case (.v1, .video), (.v1, .audio): Head.v1Sound
     case (.v1, .image): Head.v1Image
     case (.v1, _): Head.v1Text
-    case (_, .text), (_, .file): Head.text + 1
+    case (_, .text), (_, .file): Head.text
     case (.v22, .video): Head.v22Video
     case (.v22, .image): Head.v22Image
     default: Head.v2
@@ -279,6 +285,13 @@ struct TuyaPacketForm {
       for entry in packet.attributes.entries { try append(entry, to: &bytes) }
     }
     if dialect == .v1 { Self.append(payload, 4, to: &bytes) }
+  }
+
+  /// Bytes in front of the payload.
+  func headBytes(_ packet: TuyaPacket) -> Int {
+    let head = dialect == .v1 ? 7 : 4
+    let attributes = packet.attributes.entries.reduce(0) { $0 + head + $1.value.count }
+    return 1 + (packet.attributes.isEmpty ? 0 : 4 + attributes) + (dialect == .v1 ? 4 : 0)
   }
 
   private func append(_ entry: TuyaAttributes.Entry, to bytes: inout [UInt8]) throws(TuyaWireProblem) {
@@ -383,6 +396,11 @@ struct TuyaPacketForm {
   }
 
   static func array(_ bytes: Span<UInt8>) -> [UInt8] {
-    [UInt8](capacity: bytes.count) { output in for index in bytes.indices { output.append(bytes[index]) } }
+    unsafe bytes.withUnsafeBufferPointer { unsafe Array($0) }
+  }
+
+  /// Appends bytes at once.
+  static func append(_ bytes: Span<UInt8>, to buffer: inout [UInt8]) {
+    unsafe bytes.withUnsafeBufferPointer { unsafe buffer.append(contentsOf: $0) }
   }
 }

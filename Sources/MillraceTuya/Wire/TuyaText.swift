@@ -76,7 +76,8 @@ public struct TuyaText: Sendable, Hashable {
   }
 
   private static func number(_ value: JSONValue?) -> Int? {
-    value?.integer ?? value?.double.flatMap { Int(exactly: $0.rounded()) } ?? value?.string.flatMap { Int($0) }
+    value?.integer ?? value?.double.flatMap { Int(exactly: $0.rounded()) }
+      ?? value?.string.flatMap { Int($0) }
   }
 
   private static func content(_ type: String, _ data: JSONValue) -> Content {

@@ -29,14 +29,28 @@ public struct TuyaTextAssembler: Sendable {
     return try add([], isLast: true)
   }
 
+  /// False where a document cannot end: it need not be read then, which long ones would be for each packet.
+  private static func mayEnd(_ bytes: [UInt8]) -> Bool {
+    bytes.last { $0 > UInt8(ascii: " ") } == UInt8(ascii: "}")
+  }
+
   private mutating func add(_ bytes: [UInt8], isLast: Bool) throws(TuyaTextProblem) -> [TuyaText] {
     guard parts.count + bytes.count <= Self.mostBytes else {
       parts = []
       throw TuyaTextProblem("the text has more than \(Self.mostBytes) bytes")
     }
+    // The end of what was collected is missing, where a packet is a document by itself.
+    if !parts.isEmpty, Self.mayEnd(bytes), let text = try? TuyaText(parsing: bytes), !text.type.isEmpty {
+      parts = []
+      return [text]
+    }
     let whole = parts + bytes
     // An empty packet ends a stream whose documents were each in one.
     guard !whole.isEmpty else { return [] }
+    guard isLast || Self.mayEnd(bytes) else {
+      parts = whole
+      return []
+    }
     do throws(TuyaTextProblem) {
       let text = try TuyaText(parsing: whole)
       parts = []

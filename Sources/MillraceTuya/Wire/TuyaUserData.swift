@@ -106,10 +106,14 @@ public enum TuyaUserData {
   private static func attributes(_ data: JSONValue) -> [UInt8] {
     var bytes: [UInt8] = []
     for member in data.members ?? [] {
-      guard let id = names.first(where: { $0.name == member.name })?.id ?? UInt16(member.name) else { continue }
+      guard let id = names.first(where: { $0.name == member.name })?.id ?? UInt16(member.name) else {
+        continue
+      }
       let (kind, value) = encoded(member.value, id)
       func add(_ number: Int, _ count: Int) {
-        for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * (count - 1 - index)))) }
+        for index in 0..<count {
+          bytes.append(UInt8(truncatingIfNeeded: number >> (8 * (count - 1 - index))))
+        }
       }
       add(Int(id), 2)
       add(Int(kind.rawValue), 1)

@@ -262,8 +262,8 @@ let package = Package(
       name: "MillraceBench",
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
-        "MillraceJSON", "MillraceDialog", "MillraceDoubles", "MillraceNet", "CMillraceSys",
-        "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
+        "MillraceJSON", "MillraceDialog", "MillraceDoubles", "MillraceNet", "MillraceCrypto", "MillraceTuya",
+        "CMillraceSys", "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
     .target(
@@ -271,7 +271,8 @@ let package = Package(
       dependencies: [
         "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble",
-        "MillraceTuyaDouble", "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto", "MillraceJSON", "MillraceDialog",
+        "MillraceTuyaDouble", "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto",
+        "MillraceJSON", "MillraceDialog",
         "MillraceNet", "MillraceServer", "CMillraceSys",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

@@ -66,9 +66,9 @@ public struct TuyaMembers: ScenarioMembers {
   public var fragment = 0
   /// How bytes are sent.
   public var delivery = TuyaDelivery.whole
-  /// The client is told that the connection will be closed some time (DelayDisconnect).
+  /// Announces that the connection will be closed some time (DelayDisconnect).
   public var willDisconnect = false
-  /// Milliseconds of silence in the user's audio after which the client is told to stop sending it (EventSleep); 0: never.
+  /// Milliseconds of silence in the user's audio after which the client is asked to stop sending it (EventSleep); 0: never.
   public var sleep = 0
 
   /// Every member at its default.
@@ -178,7 +178,7 @@ public struct TuyaTurnMembers: ScenarioMembers {
   public var isSplit = false
   /// Each part of the reply's text is a message of its own.
   public var replaces = false
-  /// The client is told to stop sending sound when the turn is over (EventSleep).
+  /// The client is asked to stop sending sound when the turn is over (EventSleep).
   public var sleeps = false
   /// The cloud breaks the reply off when half of it was sent (ChatBreak).
   public var breaks = false

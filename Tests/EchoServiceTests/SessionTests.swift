@@ -21,6 +21,7 @@ private func arrives(_ record: UInt8...) -> Input {
   case .message(let message): .message(message)
   case .invalidMessage(let text): .invalidMessage(text)
   case .audio: .audio
+  case .image: .image
   case .opened: .opened
   case .closed(let error): .lost(error)
   }

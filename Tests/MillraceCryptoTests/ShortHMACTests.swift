@@ -10,7 +10,9 @@ struct ShortHMACTests {
     return code
   }
 
-  @Test("every length of message and key gives the code of the library", arguments: [0, 1, 16, 32, 63, 64, 65, 200])
+  @Test(
+    "every length of message and key gives the code of the library",
+    arguments: [0, 1, 16, 32, 63, 64, 65, 200])
   func lengths(keyBytes: Int) {
     let key = (0..<keyBytes).map { UInt8(truncatingIfNeeded: $0 * 7 + 3) }
     for count in 0...ShortHMAC.longestMessage {
@@ -23,7 +25,8 @@ struct ShortHMACTests {
   func parts() {
     let (key, message) = (Array("key".utf8), (0..<100).map { UInt8($0) })
     for cut in [0, 1, 32, 64, 99, 100] {
-      #expect(code(key, Array(message[..<cut]), Array(message[cut...])) == code(key, message), "cut at \(cut)")
+      #expect(
+        code(key, Array(message[..<cut]), Array(message[cut...])) == code(key, message), "cut at \(cut)")
     }
   }
 

@@ -136,7 +136,7 @@ import Testing
     #expect(client.closeCode == 605 && client.violations == [])
   }
 
-  @Test("the client is told that the connection will be closed")
+  @Test("the end of the connection is announced")
   func delayed() async throws {
     var scenario = TuyaScenario.numbered
     scenario.willDisconnect = true

@@ -85,7 +85,7 @@ import Testing
     other.cancel()
   }
 
-  @Test("malformed: a text that is no JSON, and the reply goes on", arguments: places, dialects)
+  @Test("malformed: a text that is no JSON, and the reply continues", arguments: places, dialects)
   func malformed(_ place: ServiceFault.Place, _ dialect: CloudDialect) async throws {
     let client = try await asked(ServiceFault(.malformed, at: place), dialect)
     defer { client.double.stop() }

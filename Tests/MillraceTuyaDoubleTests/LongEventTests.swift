@@ -21,7 +21,7 @@ import Testing
     for frame in Sound.utterance { try await client.send(.audio, 1, .streaming, frame) }
   }
 
-  @Test("one event without an end is divided into rounds with suffixed ids, and its sound goes on")
+  @Test("one event without an end is divided into rounds with suffixed ids, and its sound continues")
   func rounds() async throws {
     let client = try await connected(.numbered)
     defer { client.double.stop() }

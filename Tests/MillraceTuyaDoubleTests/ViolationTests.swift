@@ -260,7 +260,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     inEvent("wrongKind", "a text on the id of sound") { try await $0.send(.text, 1, .onlyOne, [65]) },
     inEvent("emptyText", "an empty text") { try await $0.send(.text, 3, .onlyOne, []) },
     inEvent("badText", "a text that is not UTF-8") { try await $0.send(.text, 3, .onlyOne, [0xFF]) },
-    inEvent("noStream", "a text goes on that has not begun") {
+    inEvent("noStream", "a text continues that has not begun") {
       try await $0.send(.text, 3, .streaming, [65])
     },
     inEvent("noStream", "a text ends that has not begun") { try await $0.send(.text, 3, .end, [65]) },

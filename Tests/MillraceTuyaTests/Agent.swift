@@ -156,6 +156,13 @@ final class Agent {
   /// The sound of replies.
   var heard: [UInt8] { packets.flatMap(\.bytes) }
 
+  /// With numbered replies in PCM: the numbers of the replies of which there is sound, from a packet on.
+  func replies(from index: Int = 0) -> Set<UInt16> {
+    let bytes = packets[index...].flatMap(\.bytes)
+    return Set(
+      stride(from: 0, to: bytes.count - 1, by: 2).map { UInt16(bytes[$0]) | UInt16(bytes[$0 + 1]) << 8 })
+  }
+
   /// Ends the inputs once a reply was played, and waits for the end of the node.
   func end(stopsDouble: Bool = true) throws {
     _ = try wait { isListening || states.last == "closed" || bench.hasEnded }

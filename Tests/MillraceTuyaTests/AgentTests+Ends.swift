@@ -70,7 +70,7 @@ extension AgentTests {
   }
 
   @Test(
-    "what is broken on the wire closes the connection with 39001, and the dialogue goes on over another",
+    "what is broken on the wire closes the connection with 39001, and the dialogue continues over another",
     arguments: [
       TuyaWireFault.corrupt, .signature, .sequence, .fragment, .orphan, .version,
     ])
@@ -80,9 +80,10 @@ extension AgentTests {
         $0.turns[0].own.wire = fault
         $0.turns.append(TuyaScenario.Turn())
         $0.turns[1].says = "Yes."
-      })
+      }, ["ping": 1_000])
     #expect(try agent.wait { agent.isListening })
     agent.ask("what time is it")
+    // A packet without an end is noticed when another comes, at the latest the answer to a ping.
     #expect(try agent.wait { agent.errors.contains { $0.number("code") == 39_001 } })
     #expect(try agent.wait { agent.double.seen.connections == 2 && agent.isListening })
     agent.ask("and now?", id: "second")

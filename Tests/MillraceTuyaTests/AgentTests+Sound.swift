@@ -43,8 +43,8 @@ extension AgentTests {
     let size = bitRate * frame / 8
     let before = agent.double.seen.bytesHeard
     for _ in 0..<20 {
-      // SILK, one frame.
-      let bytes = [0x58] + [UInt8](repeating: 7, count: size - 1)
+      // SILK, wide band, 40 or 60 ms in one frame: RFC 6716, table 2.
+      let bytes = [frame == 40 ? 0x50 : 0x58] + [UInt8](repeating: 7, count: size - 1)
       agent.bench.push(bytes: bytes, to: "audio", duration: 16 * frame)
     }
     #expect(try agent.wait { agent.double.seen.bytesHeard >= before + size * (20 / frames * frames) })
@@ -164,7 +164,7 @@ extension AgentTests {
       Agent.scenario {
         $0.turns[0].own.pictures = 2
         $0.turns[0].own.files = 1
-      }, ["cache": .string(scratch.path)])
+      }, ["cache": .string(scratch.path), "receives": .list(["audio", "text", "image", "file"])])
     #expect(try agent.wait { agent.isListening })
     agent.ask("show me")
     #expect(try agent.wait { agent.turns == 2 })
@@ -179,7 +179,7 @@ extension AgentTests {
     let scratch = AgentScratch()
     let path = scratch.write([UInt8](repeating: 9, count: 100_000), to: "a.pdf")
     let agent = try await Agent(
-      Agent.scenario(), ["speech": "single"],
+      Agent.scenario(), ["mode": "pushToTalk", "sends": .list(["audio", "text", "image", "file"])],
       inputs: ["audio": Agent.sound, "control": Agent.reports, "file": Agent.lines])
     #expect(try agent.wait { agent.isListening })
     agent.bench.push(text: path, to: "file")

@@ -119,7 +119,7 @@ final class LinkCloud: Sendable {
     func send(_ packet: TuyaPacket) {
       stream.loop.run { [self] in
         var bytes: [UInt8] = []
-        try! writer.append(packet, to: &bytes)
+        do { try writer.append(packet, to: &bytes) } catch { Issue.record(error) }
         _ = stream.send(bytes)
       }
     }
@@ -195,7 +195,7 @@ final class LinkCloud: Sendable {
   }
 }
 
-/// A session of a test: its wire, and what it was told.
+/// A session of a test: its wire, and what was reported to it.
 final class LinkSession: @unchecked Sendable {
   let loop: NetLoop
   private let state = Locked<[ServiceEvent<TuyaNotice>]>([])
@@ -282,7 +282,7 @@ final class LinkSession: @unchecked Sendable {
   /// Sends frames of sound.
   func speak(_ frames: [[UInt8]]) { use { wire in for frame in frames { #expect(wire.send(voice: frame)) } } }
 
-  /// Closes the wire and lets go of it.
+  /// Closes the wire and releases it.
   func close() {
     loop.run { [self] in
       wire?.close()

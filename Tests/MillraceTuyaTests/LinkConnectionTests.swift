@@ -88,10 +88,14 @@ private let audio = TuyaChannelName(.audio)
       peer.send(.sound(channels.withLock { $0[head.dataID] } ?? 0, .onlyOne, bytes))
       return true
     }
-    let connection = try TuyaConnection(cloud.target())
+    let connection = TuyaConnection(cloud.target(), on: .shared)
     var sessions: [LinkSession] = []
+    // Those after the first have other loops.
+    let leases = try (0..<NetLoop.sessionsPerLoop + TuyaTarget.mostSessions).map { _ in try NetLoop.assign() }
+    defer { withExtendedLifetime(leases) {} }
+    #expect(leases.suffix(TuyaTarget.mostSessions).allSatisfy { $0.loop !== NetLoop.shared })
     for index in 0..<TuyaTarget.mostSessions {
-      let session = LinkSession(over: connection, on: try NetLoop.assign().loop)
+      let session = LinkSession(over: connection, on: leases[NetLoop.sessionsPerLoop + index].loop)
       try await session.begin("s\(index)")
       sessions.append(session)
     }
@@ -116,7 +120,7 @@ private let audio = TuyaChannelName(.audio)
     #expect(cloud.received.count { $0.type == .sessionClose } == TuyaTarget.mostSessions)
   }
 
-  @Test("the sound of one microphone goes over a shared channel once, and goes on when its session ends")
+  @Test("the sound of one microphone goes over a shared channel once, and continues when its session ends")
   func sharedSound() async throws {
     let cloud = try await LinkCloud.listen()
     let connection = TuyaConnection(cloud.target(), on: .shared)
@@ -250,7 +254,7 @@ private let audio = TuyaChannelName(.audio)
     third.close()
   }
 
-  @Test("bytes that are no frame end the connection with the vendor's code, and other connections go on")
+  @Test("bytes that are no frame end the connection with the vendor's code, and other connections continue")
   func corrupt() async throws {
     let cloud = try await LinkCloud.listen()
     let (bad, good) = (

@@ -162,7 +162,7 @@ private func text(_ flag: TuyaStreamFlag, _ text: String) -> TuyaPacket {
     #expect(reader.files.map(\.suffix) == ["h264"])
   }
 
-  @Test("a file is stored when it is complete; one that is too large is told once")
+  @Test("a file is stored when it is complete; one that is too large is reported once")
   func files() {
     func packet(_ flag: TuyaStreamFlag, _ count: Int) -> TuyaPacket {
       .media(

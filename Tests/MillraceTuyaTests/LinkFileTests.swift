@@ -89,7 +89,7 @@ import Testing
     #expect(contents(folder.file("target")) == [7])
   }
 
-  @Test("a folder that is missing is told, and nothing is lost in silence")
+  @Test("a folder that is missing is reported, and nothing is lost in silence")
   func missing() {
     let file = TuyaReceivedFile(
       folder: "/nowhere-x/y", name: "a", kind: .file, suffix: "bin", bytes: [1])

@@ -159,7 +159,7 @@ private func drain(_ outbox: inout TuyaOutbox, at now: Nanoseconds = 0, waiting:
     check(drain(&outbox), ["11 onlyOne 1 ends 8", "idle"])
   }
 
-  @Test("a file is read as it is sent, and other pictures go on meanwhile")
+  @Test("a file is read as it is sent, and other pictures continue meanwhile")
   func files() throws {
     var outbox = outbox(parts: 4)
     check(outbox.add(file(7), .file(total: 6), of: 1, event: nil, call: 3))

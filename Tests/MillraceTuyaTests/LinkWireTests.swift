@@ -94,7 +94,7 @@ private final class Tokens: TokenSource {
     session.close()
   }
 
-  @Test("a token that cannot be renewed is told, and the session stays")
+  @Test("a token that cannot be renewed is reported, and the session stays")
   func noToken() async throws {
     let cloud = try await LinkCloud.listen()
     let session = LinkSession(over: TuyaConnection(cloud.target(), on: .shared))
@@ -104,7 +104,7 @@ private final class Tokens: TokenSource {
     session.close()
   }
 
-  @Test("a token that will expire is told")
+  @Test("a token that will expire is reported")
   func expiry() async throws {
     let cloud = try await LinkCloud.listen()
     let session = LinkSession(
@@ -137,7 +137,7 @@ private final class Tokens: TokenSource {
     session.close()
   }
 
-  @Test("a packet that fits no frame fails alone; the other sessions go on")
+  @Test("a packet that fits no frame fails alone; the other sessions continue")
   func tooLarge() async throws {
     let cloud = try await LinkCloud.listen()
     let connection = TuyaConnection(cloud.target(), on: .shared)
@@ -199,7 +199,7 @@ private final class Tokens: TokenSource {
     session.close()
   }
 
-  @Test("a picture for all sessions goes over a shared channel once, and each is told")
+  @Test("a picture for all sessions goes over a shared channel once, and each is reported")
   func sharedPicture() async throws {
     let cloud = try await LinkCloud.listen()
     let connection = TuyaConnection(cloud.target(), on: .shared)
@@ -215,7 +215,7 @@ private final class Tokens: TokenSource {
     #expect(cloud.received.filter { $0.type == .image }.map(\.word) == ["image 105 onlyOne 4"])
   }
 
-  @Test("pictures of a video are one stream, which ends before the end of its channel is told")
+  @Test("pictures of a video are one stream, which ends before the end of its channel is reported")
   func video() async throws {
     let cloud = try await LinkCloud.listen()
     let terms = TuyaTerms(sends: [.audio, .video])
@@ -238,7 +238,7 @@ private final class Tokens: TokenSource {
     session.close()
   }
 
-  @Test("an Opus packet of another size is padded; one that is too large is told once, and dropped")
+  @Test("an Opus packet of another size is padded; one that is too large is reported once, and dropped")
   func opus() async throws {
     let cloud = try await LinkCloud.listen()
     let session = LinkSession(

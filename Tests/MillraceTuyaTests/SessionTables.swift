@@ -29,7 +29,7 @@ let commonTable: [String] =
     "renewing unknown: renewing [unknown]",
     "renewing lost: waiting [error 39010 connection, state reconnecting]",
     "renewing lost605: waiting [authExpired, error 39012 connection, state reconnecting]",
-    "renewing refreshAuth: renewing [useCredential]",
+    "renewing refreshAuth: connecting [useCredential, disconnect, connect]",
     "listening willExpire: listening [authWillExpire]",
     "listening expired: listening [authExpired]",
     "listening state5: listening [extra sessionState]",

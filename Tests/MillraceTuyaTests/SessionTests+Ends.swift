@@ -123,7 +123,7 @@ extension SessionTests {
     #expect(forgotten.words("tick") == ["state closed", "fail"])
   }
 
-  @Test("the end of a connection's time is told, and followed by another connection")
+  @Test("the end of a connection's time is reported, and followed by another connection")
   func connectionExpired() {
     var player = Self.player(.duplex, in: .listening)
     #expect(

@@ -46,7 +46,7 @@ extension SessionTests {
     #expect(player.session.uplink == .send)
   }
 
-  @Test("a ChatBreak in a long event voids the reply with its round, and leaves the sound of the user alone")
+  @Test("a ChatBreak in a long event cancels the reply with its round, and leaves the sound of the user alone")
   func bargeIn() {
     var player = Self.player(.duplex, in: .responding)
     let actions = player.play("ChatBreak")
@@ -95,7 +95,7 @@ extension SessionTests {
     let actions = player.play("interrupt")
     #expect(Self.calls(actions) == [.breakEvent(player.round, userData: nil)])
     #expect(player.session.uplink == .send)
-    // The event goes on.
+    // The event continues.
     #expect(player.words(Script.asr("more", player.own + "-2")) == ["speechStarted", "transcript"])
   }
 

@@ -288,7 +288,7 @@ extension SessionTests {
       return
     }
     #expect(error.code == 39_009)
-    // Without an id a failure is an error, and the event goes on.
+    // Without an id a failure is an error, and the event continues.
     _ = player.play("sendImage")
     #expect(player.words("failed") == ["error 39009 command"])
     #expect(player.words("sendEventEnd").contains("> end"))

@@ -7,7 +7,7 @@ import Testing
 
 /// Text documents, pictures and files of the cloud.
 extension SessionTests {
-  @Test("a transcript replaces the one before, and the last is final; an empty one is told")
+  @Test("a transcript replaces the one before, and the last is final; an empty one is reported")
   func transcripts() {
     var player = Self.player(.pushToTalk, in: .talking)
     let id = player.own
@@ -20,7 +20,7 @@ extension SessionTests {
     #expect(empty == [.transcript(text: "", isFinal: true, round: id), .state(.listening)])
   }
 
-  @Test("a reply is appended to, or begins anew; its thoughts and images come beside it, with the round")
+  @Test("a reply is appended to, or begins a new message; its thoughts and images come beside it, with the round")
   func replies() {
     var player = Self.player(.pushToTalk, in: .thinking)
     let id = player.own
@@ -34,13 +34,13 @@ extension SessionTests {
         .reply(DialogReply(text: "It is", isFinal: false, mode: .append, round: id)),
         .media(DialogMedia(.image, url: "http://h/1.jpg", round: id)),
       ])
-    let anew = Self.events(
+    let other = Self.events(
       player.play(
         Script.text(
           #"{"bizId":"\#(id)","bizType":"NLG","eof":0,"data":{"content":"No","images":{"url":["u1","u2"]}}}"#)
       ))
     #expect(
-      anew == [
+      other == [
         .reply(DialogReply(text: "No", isFinal: false, mode: .replace, round: id)),
         .media(DialogMedia(.image, url: "u1", round: id)), .media(DialogMedia(.image, url: "u2", round: id)),
       ])

@@ -194,7 +194,7 @@ import Testing
   // MARK: Interruptions
 
   @Test(
-    "an interruption breaks the event off, cancels the reply once, and is told with its round",
+    "an interruption breaks the event off, cancels the reply once, and is reported with its round",
     arguments: [TuyaSession.Phase.thinking, .responding])
   func interrupts(phase: TuyaSession.Phase) {
     var player = Self.player(.pushToTalk, in: phase)
@@ -244,7 +244,7 @@ import Testing
     #expect(player.words(Script.nlg("answer", "nlg-18")) == ["state responding", "replyStarted", "reply"])
   }
 
-  @Test("a ChatBreak of the cloud voids the reply, with its round")
+  @Test("a ChatBreak of the cloud cancels the reply, with its round")
   func chatBreak() {
     var player = Self.player(.pushToTalk, in: .responding)
     let actions = player.play("ChatBreak")

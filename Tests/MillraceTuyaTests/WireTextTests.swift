@@ -60,7 +60,7 @@ struct WireTextTests {
     #expect(document.content == .unknown && document.raw.text == json)
   }
 
-  @Test("bytes that are no document are refused, and nothing of them is told")
+  @Test("bytes that are no document are refused, and nothing of them is repeated")
   func invalid() {
     for bytes in [
       Array("secret".utf8), Array(#"{"secret":"#.utf8), Array("[\"secret\"]".utf8), [0xFF, 0xFE], [],

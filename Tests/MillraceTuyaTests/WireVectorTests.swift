@@ -198,7 +198,9 @@ struct GoldenPackets {
     #expect(keys.crypt == SecretKey(derived.span))
     if let media = set["media_key"]?.string.flatMap(Hex.decode) { keys.media = SecretKey(media.span) }
     var framing = TuyaFraming(dialect, keys: keys)
-    if let level = set["sl"]?.integer { framing.security = try #require(TuyaSecurity(rawValue: UInt8(level))) }
+    if let level = set["sl"]?.integer {
+      framing.security = try #require(TuyaSecurity(rawValue: UInt8(level)))
+    }
     if let level = set["sign_level"]?.integer {
       framing.signLevel = try #require(TuyaSignLevel(rawValue: UInt8(level)))
     }

@@ -69,7 +69,7 @@ final class SlowRelay: Sendable {
   }
 
   private func serve() {
-    while case let client = unsafe accept(listener, nil, nil), client >= 0 {
+    while case let client = accept(listener, nil, nil), client >= 0 {
       var address = Self.address(target)
       let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       let isOpen = unsafe withUnsafePointer(to: &address) {
@@ -82,7 +82,7 @@ final class SlowRelay: Sendable {
         close(server)
         continue
       }
-      // A piece goes on at once, not when the one before it was acknowledged.
+      // A piece is passed on at once, not when the one before it was acknowledged.
       var on: Int32 = 1
       unsafe setsockopt(server, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
       sockets.withLock { $0 += [client, server] }

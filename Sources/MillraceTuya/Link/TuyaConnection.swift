@@ -8,7 +8,7 @@ internal import Synchronization
 /// A connection to the cloud, for up to 20 sessions: opens with the first that attaches, closes behind the last that leaves, and opens again
 /// with the next.
 ///
-/// Any thread; its work is done on a loop of its own. It does not reconnect: when it is lost, every session is told, and decides for
+/// Any thread; its work is done on a loop of its own. It does not reconnect: when it is lost, it is reported to every session, which decides for
 /// itself.
 public final class TuyaConnection: @unchecked Sendable {
   /// The connections that nodes share by name; each ends when the last node has let go.
@@ -118,7 +118,7 @@ public final class TuyaConnection: @unchecked Sendable {
   }
 
   /// A session leaves.
-  /// - Parameter isProper: the cloud is told; a program that exits waits for it.
+  /// - Parameter isProper: the close is announced to the cloud; a program that exits waits for it.
   func detach(_ number: Int, isProper: Bool) {
     LastRequests.begin()
     loop.run { [self] in
@@ -325,7 +325,7 @@ public final class TuyaConnection: @unchecked Sendable {
 
   /// Sends what may be sent, and plans the next look.
   private func turn() {
-    // What is told within may not start another turn.
+    // What is reported within must not start another turn.
     guard !isTurning else { return }
     isTurning = true
     lookAt = nil
@@ -350,7 +350,7 @@ public final class TuyaConnection: @unchecked Sendable {
       switch outbox.next(at: now, waiting: waiting) {
       case .send(let item):
         do throws(TuyaWireProblem) { try socket.write(item.packet) } catch {
-          // Nothing of it was written: the others go on.
+          // Nothing of it was written: the others continue.
           let call = item.ends ?? item.progress?.call ?? 0
           let failure = DialogError.tuya(.invalidPacket, error.text, scope: .command)
           if let number = item.session { fail(failure, call, of: number) }
@@ -461,7 +461,7 @@ public final class TuyaConnection: @unchecked Sendable {
     }
   }
 
-  /// Sends what is urgent, and lets go of the socket.
+  /// Sends what is urgent, and releases the socket.
   private func leave(_ end: (TuyaSocket) -> Void) {
     attempt += 1
     guard let socket else { return }

@@ -284,7 +284,7 @@ struct TuyaLine {
   /// Reports of progress go out in steps of this many bytes, besides the last.
   private static let step = 65_536
 
-  /// True when so much was sent since the last report that the session is told.
+  /// True when so much was sent since the last report that it is reported to the session.
   mutating func isNews(_ progress: TuyaOutbox.Progress) -> Bool {
     if progress.bytes >= progress.total {
       reported[progress.call] = nil

@@ -50,7 +50,7 @@ public struct TuyaLink: Sendable {
     case invalid(String)
     /// Nobody needs the connection any more.
     case close
-    /// Reading was paused, or goes on: meanwhile the cloud's silence is not its fault.
+    /// Reading was paused, or continues: meanwhile the cloud's silence is not its fault.
     case excused
     /// Time has passed.
     case tick

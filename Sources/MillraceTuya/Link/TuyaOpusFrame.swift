@@ -21,7 +21,7 @@ enum TuyaOpusFrame {
     if left == 0 { return [configuration, frames] + rest }
     guard left > 0 else { return nil }
     frames |= 0x40
-    // 255 stands for 254 bytes and that the length goes on.
+    // 255 stands for 254 bytes and that the length continues.
     var lengths: [UInt8] = []
     var padding = left - 1
     while padding > 254 {

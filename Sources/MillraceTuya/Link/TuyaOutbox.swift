@@ -296,7 +296,7 @@ public struct TuyaOutbox: Sendable {
     return .send(part(of: index, at: now))
   }
 
-  /// True when a job can go on: it waits for no bytes, and no older one has the same channel.
+  /// True when a job can continue: it waits for no bytes, and no older one has the same channel.
   private func isReady(_ index: Int) -> Bool {
     let job = jobs[index]
     return !job.isReading

@@ -5,7 +5,7 @@ internal import MillraceService
 internal import Synchronization
 
 /// Events of one session on their way from the connection's loop to its own, in order. A session that pauses leaves them here, and the
-/// others go on.
+/// others continue.
 final class TuyaInbox: @unchecked Sendable {
   typealias Event = ServiceEvent<TuyaNotice>
 

@@ -24,7 +24,7 @@ public struct TuyaWireSettings: Sendable, Hashable {
 /// The first events are `opened` and the notice `connected`: there is a grant, and the connection is authenticated. `closed` is the last,
 /// with the vendor's code. All calls come from the session's loop, and all events arrive there, never from within a call.
 ///
-/// A grant that the cloud refuses (401) is renewed once; where that one is refused too, or cannot be renewed, the session is told to give up.
+/// A grant that the cloud refuses (401) is renewed once; where that one is refused too, or cannot be renewed, the session gives up.
 public final class TuyaWire: ServiceWire, @unchecked Sendable {
   private let connection: TuyaConnection
   private let settings: TuyaWireSettings

@@ -46,8 +46,13 @@ struct TuyaEndpoint: ServiceEndpoint {
     let connection = shared?.connection ?? ownConnection(on: loop)
     let check = check
     return TuyaWire(settings, over: connection, tokens: tokens, on: loop) { event in
-      if case .message(.streamBegan(.audio(let parameters))) = event { check.begin(parameters) }
-      receive(event)
+      switch event {
+      case .message(.streamBegan(.audio(let parameters))):
+        check.begin(parameters)
+        receive(event)
+      case .audio(let bytes): for frame in check.frames(in: bytes) { receive(.audio(frame)) }
+      default: receive(event)
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 internal import MillraceService
 
-/// Judges the audio of replies: whether a stream has the format of the output, and whether it is what it says.
+/// Judges the audio of replies: whether a stream has the format of the output, and whether it is what it says. Cuts packets of Opus into
+/// their frames.
 ///
 /// Shared by the endpoint and its wire, which are on one event loop.
 final class TuyaReplyCheck: @unchecked Sendable {
@@ -11,6 +12,8 @@ final class TuyaReplyCheck: @unchecked Sendable {
   private let rate: Int
   /// What is wrong with the stream; nil: nothing so far.
   private var problem: String?
+  /// Bytes of a frame of Opus; 0: a packet is one.
+  private var frameBytes = 0
   /// A header of MP3 was seen in the stream.
   private var hasHeader = false
 
@@ -31,6 +34,20 @@ final class TuyaReplyCheck: @unchecked Sendable {
   func begin(_ parameters: TuyaAudioParameters) {
     hasHeader = false
     problem = mismatch(parameters)
+    frameBytes = codec == .opus ? Self.frameBytes(parameters) : 0
+  }
+
+  private static func frameBytes(_ parameters: TuyaAudioParameters) -> Int {
+    guard parameters.frameBytes == 0 else { return parameters.frameBytes }
+    return parameters.bitRate * parameters.frameMilliseconds / 8_000
+  }
+
+  /// The frames in a packet. The cloud's are of one size, and nothing stands between them.
+  func frames(in bytes: [UInt8]) -> [[UInt8]] {
+    guard frameBytes > 0, bytes.count > frameBytes, bytes.count.isMultiple(of: frameBytes) else {
+      return [bytes]
+    }
+    return stride(from: 0, to: bytes.count, by: frameBytes).map { Array(bytes[$0..<$0 + frameBytes]) }
   }
 
   private func mismatch(_ parameters: TuyaAudioParameters) -> String? {

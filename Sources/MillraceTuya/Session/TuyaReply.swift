@@ -77,7 +77,7 @@ struct TuyaEmotions: Sendable {
   /// Adds a step; returns all of them once they are complete.
   /// - Parameters:
   ///   - step: nil: the last message has none.
-  ///   - sequence: 1 begins anew.
+  ///   - sequence: 1 begins a new list.
   mutating func add(_ step: DialogEmotion?, sequence: Int?, isLast: Bool) -> [DialogEmotion]? {
     if sequence == 1 { steps = [] }
     if let step, steps.count < Self.most { steps.append(step) }

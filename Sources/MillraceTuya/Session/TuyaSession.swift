@@ -1013,7 +1013,13 @@ public struct TuyaSession: ServiceSession {
       return queryToken(isNew: true)
     }
     actions.append(.useCredential(token))
-    guard expired != nil else { return }
+    if phase == .renewing {
+      // The program was quicker than the answer of the provider.
+      renewal = nil
+      actions.append(.disconnect)
+    } else if expired == nil {
+      return
+    }
     expired = nil
     connect()
   }

@@ -56,7 +56,7 @@ public struct TuyaWireProblem: Error, Sendable, Hashable, CustomStringConvertibl
 
   /// What is wrong.
   public var code: Code
-  /// The same in words, with lengths and numbers.
+  /// A description of it, with lengths and numbers.
   public var text: String
 
   /// Creates a problem. The text must contain nothing of the content.

@@ -34,9 +34,12 @@ extension DoubleSession {
   private func notePicture(_ bytes: Int, isFirst: Bool) {
     let now = Clock(.realtime).now
     let keeps = double.scenario.keeps
+    // A picture may come in parts.
+    pictureBytes = (isFirst ? 0 : pictureBytes) + bytes
+    let size = pictureBytes
     double.change { report in
       if isFirst { report.pictures += 1 }
-      report.largestPicture = max(report.largestPicture, bytes)
+      report.largestPicture = max(report.largestPicture, size)
       if isFirst && keeps { report.pictureTimes.append(now) }
     }
   }

@@ -42,6 +42,8 @@ final class DoubleSession: @unchecked Sendable {
   /// The number of the reply among all of the double.
   var number = 0
   var textCount: UInt64 = 0
+  /// Bytes so far of the client's picture.
+  var pictureBytes = 0
   var isOver = false
 
   init(_ connection: DoubleConnection, _ opening: SessionOpening) {
@@ -101,7 +103,7 @@ final class DoubleSession: @unchecked Sendable {
     return connection.misbehave(fault, self)
   }
 
-  /// The round fails; the session goes on.
+  /// The round fails; the session continues.
   func fail() {
     send(.serverTimeover, round)
     finish()

@@ -57,7 +57,7 @@ struct WireFault: Error, Sendable, Hashable {
   }
 
   var kind: Kind
-  /// In words and figures, without what was sent.
+  /// A description with numbers, without what was sent.
   var text: String
 
   init(_ kind: Kind, _ text: String) {

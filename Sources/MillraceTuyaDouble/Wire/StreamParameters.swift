@@ -28,17 +28,17 @@ enum StreamParameters: Sendable, Hashable {
       return
     }
     guard let id = kind.parameters, let text = packet.text(id) else { return nil }
-    let words = text.split(separator: " ")
+    let fields = text.split(separator: " ")
     if kind == .file {
-      guard words.count >= 2, let payload = Int(words[0]), let format = Int(words[1]) else {
+      guard fields.count >= 2, let payload = Int(fields[0]), let format = Int(fields[1]) else {
         throw Self.wrong
       }
-      self = .file(payload: payload, format: format, name: words.dropFirst(2).joined(separator: " "))
+      self = .file(payload: payload, format: format, name: fields.dropFirst(2).joined(separator: " "))
       return
     }
     var numbers: [Int] = []
-    for word in words {
-      guard let number = Int(word) else { throw Self.wrong }
+    for field in fields {
+      guard let number = Int(field) else { throw Self.wrong }
       numbers.append(number)
     }
     switch kind {

@@ -70,7 +70,8 @@ enum DialoguesSuite {
     let names = value.split(separator: ",").map { $0.filter { $0 != " " } }
     if let name = names.first(where: { !able.contains($0) }) {
       throw MeasurementProblem(
-        "MILLRACE_SERVICES has \"\(name)\"; services that can be measured are \(able.joined(separator: ", "))")
+        "MILLRACE_SERVICES has \"\(name)\"; services that can be measured are \(able.joined(separator: ", "))"
+      )
     }
     return names
   }

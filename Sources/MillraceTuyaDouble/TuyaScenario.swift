@@ -49,8 +49,9 @@ public struct TuyaMembers: ScenarioMembers {
   public var bizCode = 65_537
   /// The business tag of sessions whose token comes from the token server.
   public var bizTag = 119
-  /// The kinds of data that sessions send and receive, in the order of their data ids.
+  /// The kinds of data that sessions send, in the order of their data ids.
   public var sendData = ["audio", "text", "image", "file", "video"]
+  /// The kinds of data that sessions receive, in the order of their data ids.
   public var revData = ["audio", "text", "image", "file", "video"]
   /// Seconds until a connection expires, unless it is refreshed.
   public var expire = 86_400

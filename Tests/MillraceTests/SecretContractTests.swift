@@ -41,6 +41,7 @@ struct SecretContractTests {
     "ivh.avatar voice": "names a voice, and is of no use without the account's signature",
     "net.websocket roots": "public certificates",
     "tuya.agent roots": "public certificates",
+    "tuya.agent renew": "a time",
     "tuya.agent tokenLife": "a time",
     "rtmp.push keyInterval": "pictures between two whole ones",
     "video.record keyInterval": "pictures between two whole ones",

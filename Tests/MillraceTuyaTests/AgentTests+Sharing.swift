@@ -79,6 +79,29 @@ extension AgentTests {
     double.stop()
   }
 
+  @Test("a session that joins in the middle hears the microphone, too, and so does one after its question")
+  func joins() async throws {
+    let double = try await TuyaDouble.listen(Agent.scenario())
+    let shared: [String: ParameterValue?] = [
+      "connection": .string(Self.name()), "shares": true, "speech": "long",
+    ]
+    let first = try Agent(double, shared)
+    #expect(try first.wait { first.isListening })
+    first.hush(1)
+    #expect(try first.wait { double.seen.bytesHeard > 0 })
+    let second = try Agent(double, shared)
+    #expect(try second.wait { second.isListening })
+    for agent in [first, second] { agent.speak() }
+    for agent in [first, second] { #expect(try agent.wait { agent.texts.count == 1 && agent.isListening }) }
+    first.ask("and now?")
+    #expect(try first.wait { first.texts.count == 2 && first.isListening })
+    for agent in [first, second] { agent.speak() }
+    #expect(try first.wait { first.texts.count == 3 && first.isListening })
+    #expect(try second.wait { second.texts.count == 2 && second.isListening })
+    for agent in [first, second] { try agent.end(stopsDouble: false) }
+    double.stop()
+  }
+
   @Test("the session beyond the limit of a connection is refused with 607, and the others continue")
   func full() async throws {
     let double = try await TuyaDouble.listen(Agent.scenario { $0.own.sessions = 2 })

@@ -210,6 +210,9 @@ public final class TuyaConnection: @unchecked Sendable {
           fail(.tuya(.invalidEvent, "the event was broken off", scope: .command), call, of: number)
         }
         try add(call, of: number)
+      case .beginVoice:
+        try add(call, of: number)
+        restartShared(joinedBy: number)
       case .file(let path, let name, let channel, let userData, let call):
         try open(path, name, channel, userData, call, of: number)
       default: try add(call, of: number)
@@ -236,6 +239,14 @@ public final class TuyaConnection: @unchecked Sendable {
     if let packet = line.close(status) { outbox.addAhead(packet, bytes: 0, of: nil) }
     lines[number] = line
     routes.close(number)
+  }
+
+  /// A session joins a stream that is under way. Its event knows nothing of the format, so that the stream begins anew.
+  private func restartShared(joinedBy number: Int) {
+    guard let id = lines[number]?.sharedVoice, let leader = streams.leader(on: id), leader != number,
+      let end = lines[leader]?.restartVoice()
+    else { return }
+    outbox.add(end.packet, bytes: end.bytes, of: leader)
   }
 
   /// Ends what a session has sent for others, too.

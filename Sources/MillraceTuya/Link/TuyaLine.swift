@@ -141,6 +141,15 @@ struct TuyaLine {
     return part.map { [.packet(packet($0, id), bytes: $0.bytes.count)] } ?? []
   }
 
+  /// The data id of sound that other sessions may take, too; nil: there is no stream, or it is this session's own.
+  var sharedVoice: UInt16? { voiceID.flatMap { TuyaSharedStreams.isShared($0) ? $0 : nil } }
+
+  /// Ends the stream of sound that is sent; another begins with the next frame. Nil: none has begun.
+  mutating func restartVoice() -> (packet: TuyaPacket, bytes: Int)? {
+    guard let id = voiceID, voice.hasBegun, let part = voice.end(isCut: false) else { return nil }
+    return (packet(part, id), part.bytes.count)
+  }
+
   /// What ends the streams that this session has sent for others, too.
   func lastVoice(led: [UInt16]) -> [TuyaPacket] {
     guard let id = voiceID, led.contains(id), voice.hasBegun else { return [] }

@@ -65,6 +65,9 @@ public struct TuyaSharedStreams: Sendable {
     return false
   }
 
+  /// The session whose stream is the one that is sent; nil: none.
+  public func leader(on id: UInt16) -> Int? { streams[id]?.leader }
+
   /// True while the session's stream is the one that is sent.
   public func leads(_ session: Int, on id: UInt16) -> Bool { streams[id]?.leader == session }
 

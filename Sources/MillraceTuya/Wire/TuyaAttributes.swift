@@ -8,13 +8,17 @@ public struct TuyaAttributeID: RawRepresentable, Sendable, Hashable {
 
   /// What a value is, by the numbers of the dialect v1.
   public enum Kind: UInt8, Sendable, Hashable, CaseIterable {
-    /// Numbers of one, two, four and eight bytes.
+    /// A number of one byte.
     case u8 = 1
+    /// A number of two bytes.
     case u16 = 2
+    /// A number of four bytes.
     case u32 = 3
+    /// A number of eight bytes.
     case u64 = 4
-    /// Bytes, and a text.
+    /// Bytes.
     case bytes = 5
+    /// A text, UTF-8.
     case text = 6
 
     /// Bytes of a number; nil for bytes and texts.

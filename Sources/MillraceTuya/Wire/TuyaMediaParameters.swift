@@ -2,19 +2,29 @@
 public struct TuyaAudioParameters: Sendable, Hashable {
   /// How sound is encoded. Source: the vendor's list of codecs.
   public enum Codec: UInt16, Sendable, Hashable, CaseIterable {
-    /// Formats that nodes of this framework know: linear samples, MP3, Opus.
+    /// Linear samples.
     case pcm = 101
+    /// MPEG-1 and MPEG-2 layer III.
     case mp3 = 109
+    /// Opus, RFC 6716.
     case opus = 111
-    /// The rest of the list.
+    /// Adaptive differential samples.
     case adpcm = 100
+    /// AAC without a container.
     case aacRaw = 102
+    /// AAC in ADTS frames.
     case aacADTS = 103
+    /// AAC in LATM.
     case aacLATM = 104
+    /// G.711, mu-law.
     case g711u = 105
+    /// G.711, A-law.
     case g711a = 106
+    /// G.726.
     case g726 = 107
+    /// Speex.
     case speex = 108
+    /// G.722.
     case g722 = 110
   }
 
@@ -154,9 +164,11 @@ public struct TuyaVideoParameters: Sendable, Hashable {
 
 /// How the data of an image or a file are given.
 public enum TuyaPayloadForm: Int, Sendable, Hashable, CaseIterable {
-  /// As they are, in Base64, or where they are.
+  /// As they are.
   case raw = 0
+  /// In Base64, RFC 4648 section 4.
   case base64 = 1
+  /// The address where they are.
   case url = 2
 }
 

@@ -144,7 +144,10 @@ final class DoubleConnection: @unchecked Sendable {
     if kind == .audio { double.noteReceived(media.data) }
     // Of several sessions with the same microphone, those that listen take it.
     let ready = takers.filter(\.hasEvent)
-    for session in ready.isEmpty ? Array(takers.prefix(1)) : ready { session.take(media, parameters) }
+    // One that has joined in the middle of a stream waits for the next.
+    let begun = media.flag.hasParameters ? [] : ready.filter { $0.hasStream(media.channel) }
+    let listening = begun.isEmpty ? ready : begun
+    for session in listening.isEmpty ? Array(takers.prefix(1)) : listening { session.take(media, parameters) }
   }
 
   // MARK: Opening

@@ -61,6 +61,9 @@ final class DoubleSession: @unchecked Sendable {
 
   var hasEvent: Bool { !events.isEmpty }
 
+  /// A stream of this data id has begun in an event.
+  func hasStream(_ channel: UInt16) -> Bool { events.contains { $0.openChannels.contains(channel) } }
+
   /// The session is over: nothing more is sent.
   func end() {
     isOver = true

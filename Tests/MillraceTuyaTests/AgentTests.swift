@@ -113,7 +113,8 @@ import Testing
     agent.ask("count")
     #expect(try agent.wait { !agent.packets.isEmpty })
     agent.command(#"{"command":"interrupt","id":"stop"}"#)
-    #expect(try agent.wait { agent.has("interrupted") && agent.isListening })
+    #expect(
+      try agent.wait { agent.has("interrupted") && agent.isListening && agent.answer("stop") != nil })
     #expect(agent.named("interrupted").last?.string("by") == "user")
     #expect(agent.answer("stop")?.bool("ok") == true)
     let count = agent.packets.count

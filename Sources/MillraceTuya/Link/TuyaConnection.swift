@@ -241,7 +241,7 @@ public final class TuyaConnection: @unchecked Sendable {
     routes.close(number)
   }
 
-  /// A session joins a stream that is under way. Its event knows nothing of the format, so that the stream begins anew.
+  /// A session joins a stream that is under way. Its event knows nothing of the format, so the stream begins again.
   private func restartShared(joinedBy number: Int) {
     guard let id = lines[number]?.sharedVoice, let leader = streams.leader(on: id), leader != number,
       let end = lines[leader]?.restartVoice()

@@ -246,7 +246,7 @@ test: test-deps models ## run all tests
 
 .PHONY: test-nodes
 test-nodes: build ## run every service node against the double of its service
-	@timeout --kill-after=10 600 $(MILLRACE) test-node
+	@timeout --kill-after=10 850 $(MILLRACE) test-node
 
 .PHONY: device-deps
 device-deps: deps

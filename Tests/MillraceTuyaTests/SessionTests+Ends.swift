@@ -298,7 +298,8 @@ private struct Watch {
     }
     switch input {
     case .lost: leave()
-    case .message(.sessionClosed), .message(.sessionAnswered): hasSession = false
+    case .message(.sessionClosed): hasSession = false
+    case .message(.sessionAnswered(let status)): if status != .ok { hasSession = false }
     // The cloud may end the event that is open.
     case .message(.event(let event)):
       if [.end, .chatBreak, .serverTimeover].contains(event.type) { mayReopen = true }

@@ -46,7 +46,8 @@ extension SessionTests {
     #expect(player.session.uplink == .send)
   }
 
-  @Test("a ChatBreak in a long event cancels the reply with its round, and leaves the sound of the user alone")
+  @Test(
+    "a ChatBreak in a long event cancels the reply, and leaves the sound of the user alone")
   func bargeIn() {
     var player = Self.player(.duplex, in: .responding)
     let actions = player.play("ChatBreak")
@@ -121,28 +122,77 @@ extension SessionTests {
     #expect(other.words("EventEnd") == [])
   }
 
-  @Test("a question in duplex ends the long event, and another begins when it was answered")
+  /// Asks a question in duplex; returns its event.
+  private func ask(_ player: inout Script.Player) -> (question: String, actions: [TuyaAction]) {
+    let actions = player.play("ask")
+    let events = Self.calls(actions).compactMap { call in
+      if case .startEvent(let id, _) = call { id } else { nil }
+    }
+    return (events.first ?? "none", actions)
+  }
+
+  @Test("a question in duplex ends the long event, and another begins behind it")
   func questionInDuplex() {
     var player = Self.player(.duplex)
     let old = player.own
-    let actions = player.play("ask")
+    let (question, actions) = ask(&player)
     #expect(
       Self.calls(actions).prefix(2) == [.endVoice(isCut: true), .breakEvent(old, userData: nil)])
     #expect(
       actions.map(Script.word).dropFirst(2) == [
-        "> start", "> text", "> payloads text", "> end", "state thinking",
+        "> start", "> text", "> payloads text", "> end", "state thinking", "> start", "> voice",
       ]
     )
-    #expect(player.session.uplink == .keep)
-    let question = player.own
+    #expect(player.session.uplink == .send && player.own != question)
     #expect(
       player.words(
         Script.event(.start, question), Script.nlg("so", question), Script.began, .audio,
         .message(.streamEnded(.audio))) == [
           "state responding", "replyStarted", "reply", "deliver", "endUtterance",
         ])
-    #expect(player.words(Script.event(.end, question)) == ["replyEnded", "> start", "> voice"])
+    #expect(player.words(Script.event(.end, question)) == ["replyEnded"])
     #expect(player.session.phase == .draining && player.session.uplink == .send)
+  }
+
+  @Test("speech over the answer to a question interrupts it, and breaks its event off")
+  func speechOverAnswer() {
+    var player = Self.player(.duplex)
+    let (question, _) = ask(&player)
+    _ = player.words(Script.event(.start, question), Script.began, .audio)
+    let round = player.own + "-1"
+    let actions = player.play(Script.asr("stop", round))
+    #expect(Self.calls(actions) == [.breakEvent(question, userData: nil)])
+    #expect(
+      actions.map(Script.word).filter { !$0.hasPrefix(">") } == [
+        "cancelReply", "interrupted user", "speechStarted", "transcript",
+      ])
+    #expect(player.session.phase == .talking)
+    // What still comes of it is discarded; the answer to what was said is not.
+    #expect(player.words(Script.nlg("late", question), .audio) == [])
+    let more = player.words(
+      Script.event(.serverVAD, round), Script.asr("stop", round, isFinal: true), Script.nlg("yes", round),
+      Script.began, .audio)
+    #expect(more.contains("state thinking") && more.contains("replyStarted") && more.last == "deliver")
+  }
+
+  @Test("speech before the answer to a question takes its place")
+  func speechBeforeAnswer() {
+    var player = Self.player(.duplex)
+    let (question, _) = ask(&player)
+    let actions = player.play(Script.asr("no", player.own + "-1"))
+    #expect(Self.calls(actions) == [.breakEvent(question, userData: nil)])
+    #expect(player.session.phase == .talking)
+  }
+
+  @Test("a ChatBreak for the answer to a question leaves the voice alone")
+  func brokenAnswer() {
+    var player = Self.player(.duplex)
+    let (question, _) = ask(&player)
+    _ = player.words(Script.event(.start, question), Script.began, .audio)
+    let words = player.words(Script.event(.chatBreak, question))
+    #expect(words == ["cancelReply", "interrupted service", "state listening"])
+    #expect(player.session.uplink == .send)
+    #expect(player.words(Script.nlg("late", question)) == [])
   }
 
   @Test("a long event that the cloud ends begins again, but not without pause")

@@ -20,7 +20,8 @@ extension SessionTests {
     #expect(empty == [.transcript(text: "", isFinal: true, round: id), .state(.listening)])
   }
 
-  @Test("a reply is appended to, or begins a new message; its thoughts and images come beside it, with the round")
+  @Test(
+    "a reply is appended to, or begins a new message; thoughts and images come beside it")
   func replies() {
     var player = Self.player(.pushToTalk, in: .thinking)
     let id = player.own

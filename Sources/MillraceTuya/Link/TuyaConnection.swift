@@ -5,11 +5,11 @@ public import MillraceNet
 public import MillraceService
 internal import Synchronization
 
-/// A connection to the cloud, for up to 20 sessions: opens with the first that attaches, closes behind the last that leaves, and opens again
-/// with the next.
+/// A connection to the cloud, for up to 20 sessions: opens with the first that attaches, closes behind the last that leaves, and opens
+/// again with the next.
 ///
-/// Any thread; its work is done on a loop of its own. It does not reconnect: when it is lost, it is reported to every session, which decides for
-/// itself.
+/// Any thread; its work is done on a loop of its own. It does not reconnect: when it is lost, it is reported to every session, which
+/// decides for itself.
 public final class TuyaConnection: @unchecked Sendable {
   /// The connections that nodes share by name; each ends when the last node has let go.
   public static let shared = NamedConnections<TuyaConnection, TuyaTarget> { $0.close() }

@@ -117,7 +117,7 @@ struct TuyaLine {
         hasComplained = true
         throw .tuya(
           .invalidPacket,
-          "an Opus packet of \(frame.count) bytes was dropped: all have to have \(settings.voice.frameBytes) bytes; set the encoder to this constant bit rate",
+          "an Opus packet of \(frame.count) bytes was dropped: all must have \(settings.voice.frameBytes); use that bit rate",
           scope: .command)
       }
       frame = padded

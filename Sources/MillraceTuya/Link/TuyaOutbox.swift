@@ -3,8 +3,8 @@ public import MillraceCore
 /// The order in which the packets of one connection are sent. Pure: times are given.
 ///
 /// - Sound, events, pings and texts go at once, in their order, however much waits in the socket.
-/// - Pictures and files are sent in parts between them, at a rate, and only while little waits in the socket. A packet is never divided here,
-///   so that its frames follow each other.
+/// - Pictures and files are sent in parts between them, at a rate, and only while little waits in the socket. A packet is never divided
+///   here, so that its frames follow each other.
 /// - Within a session, what ends an event waits for the pictures and files of it, and what follows that waits, too.
 public struct TuyaOutbox: Sendable {
   /// A packet to send.

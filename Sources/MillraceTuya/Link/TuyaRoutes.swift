@@ -2,8 +2,8 @@ internal import MillraceDialog
 
 /// Which session of a connection a packet of the cloud is for, and which numbers its channels have. Pure.
 ///
-/// A packet that names a session (attribute 43) is for that one. Another is for the session that owns the number of its data channel; a list of
-/// sessions (attribute 112) narrows that.
+/// A packet that names a session (attribute 43) is for that one. Another is for the session that owns the number of its data channel; a
+/// list of sessions (attribute 112) narrows that.
 struct TuyaRoutes: Sendable {
   private struct Route: Sendable {
     var session: String

@@ -1,7 +1,7 @@
 /// Which session's data goes over a number that several sessions share, so that one microphone is sent once. Pure.
 ///
-/// The first session that has a stream open leads; what the others send meanwhile is swallowed. When the leader's stream ends, the next that
-/// sends takes over. It may be behind the leader by some frames: those are recognised by their content, and swallowed too.
+/// The first session that has a stream open leads; what the others send meanwhile is swallowed. When the leader's stream ends, the next
+/// that sends takes over. It may be behind the leader by some frames: those are recognised by their content, and swallowed too.
 public struct TuyaSharedStreams: Sendable {
   private struct Stream: Sendable {
     var leader: Int?

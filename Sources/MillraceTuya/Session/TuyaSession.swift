@@ -20,7 +20,8 @@ public typealias TuyaAction = ServiceAction<TuyaCall>
 ///
 /// - The creation of a session is not acknowledged: it is there when the connection is, and fails later, when the cloud closes it.
 /// - One event is open at a time. A turn of push-to-talk or tap-to-talk, and a question, is an event; duplex is one long event, whose sound
-///   never ends, and which the cloud divides into rounds. A question ends the long event; another begins once it was answered.
+///   never ends, and which the cloud divides into rounds. A question ends the long event, and another begins behind it, so that a voice
+///   may interrupt the answer.
 /// - What is broken off, by this side or by the cloud, stays so: texts and sound of it that are still under way are discarded.
 /// - `replyEnded`: the reply has arrived. `listening`: it was heard.
 /// - After a loss a new session is created. Nothing that was sent is repeated, but a question that waited is asked.
@@ -616,6 +617,8 @@ public struct TuyaSession: ServiceSession {
   private mutating func endEvent(_ userData: JSONValue? = nil) {
     send(turns.end(userData))
     think()
+    // The user may speak over the answer.
+    if rules.isLong { beginVoiceEvent() }
   }
 
   /// What was said ends: by the button, or as the cloud heard.
@@ -719,7 +722,7 @@ public struct TuyaSession: ServiceSession {
       return post(.extra(name: "EventChatBreak", payload: ["eventId": .string(id)]))
     }
     if let own = turns.awaited ?? round, own != turns.open?.id {
-      turns.breakOff(own, isWhole: turns.open == nil)
+      turns.breakOff(own, isWhole: own == turns.awaited || turns.open == nil)
     }
     interruptedByCloud(round ?? (id.isEmpty ? nil : id))
   }
@@ -844,6 +847,11 @@ public struct TuyaSession: ServiceSession {
       .draining where rules.isLong && rules.interrupt && isOther:
       if let round = reply.round, phase == .responding { turns.breakOff(round, isWhole: false) }
       cutReply(by: .user)
+      // A question is an event of its own, with which the cloud does not connect what is said.
+      send(turns.breakAwaited())
+    case .thinking where rules.isLong && isOther && turns.awaited != nil:
+      cutReply(by: .user)
+      send(turns.breakAwaited())
     case .thinking where rules.isLong && isOther && turns.round != nil: break
     default: return
     }

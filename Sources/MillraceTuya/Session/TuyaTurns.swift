@@ -56,9 +56,12 @@ struct TuyaTurns: Sendable {
   /// Begins an event.
   mutating func begin(_ id: String, _ owner: Owner, _ userData: JSONValue?) -> [TuyaCall] {
     open = Event(id: id, owner: owner)
-    awaited = nil
-    if let round, !isRelated(round, to: id) { self.round = nil }
-    keys = []
+    // A voice may be listened to while a question is answered.
+    if owner != .voice { awaited = nil }
+    if awaited == nil {
+      if let round, !isRelated(round, to: id) { self.round = nil }
+      keys = []
+    }
     return [.startEvent(id, userData: userData)]
   }
 
@@ -144,7 +147,22 @@ struct TuyaTurns: Sendable {
   }
 
   /// True for the id of the event that is open or answered, and of its rounds.
-  func isOwn(_ id: String) -> Bool { main.map { isRelated(id, to: $0) } ?? false }
+  func isOwn(_ id: String) -> Bool {
+    [open?.id, awaited].contains { own in own.map { isRelated(id, to: $0) } ?? false }
+  }
+
+  /// True for a round of the event that is open, while another is answered.
+  private func isBesideAnswer(_ id: String) -> Bool {
+    guard awaited != nil, let open else { return false }
+    return isRelated(id, to: open.id)
+  }
+
+  /// The event that is answered is broken off; empty: none is.
+  mutating func breakAwaited() -> [TuyaCall] {
+    guard let id = awaited, id != open?.id else { return [] }
+    breakOff(id, isWhole: true)
+    return [.breakEvent(id, userData: nil)]
+  }
 
   /// True for an event that has nothing to do with what is open or answered.
   func isForeign(_ id: String) -> Bool {
@@ -170,6 +188,7 @@ struct TuyaTurns: Sendable {
   ///   - isTranscribed: what was said in it is known completely.
   func isOther(_ id: String, than other: String?, isTranscribed: Bool = true) -> Bool {
     guard !id.isEmpty else { return false }
+    if isBesideAnswer(id) { return true }
     if isOwn(id), id != open?.id, let other { return id != other }
     return isTranscribed && !keys.contains(Self.key(of: id))
   }

@@ -845,10 +845,13 @@ public struct TuyaSession: ServiceSession {
     // In a long event the user may speak over a reply. The cloud breaks it off, if it still arrives.
     case .responding where rules.isLong && rules.interrupt && isOther,
       .draining where rules.isLong && rules.interrupt && isOther:
-      if let round = reply.round, phase == .responding { turns.breakOff(round, isWhole: false) }
-      cutReply(by: .user)
       // A question is an event of its own, with which the cloud does not connect what is said.
-      send(turns.breakAwaited())
+      let broken = turns.breakAwaited()
+      if broken.isEmpty, let round = reply.round, phase == .responding {
+        turns.breakOff(round, isWhole: false)
+      }
+      cutReply(by: .user)
+      send(broken)
     case .thinking where rules.isLong && isOther && turns.awaited != nil:
       cutReply(by: .user)
       send(turns.breakAwaited())

@@ -23,6 +23,11 @@ final class RunEvents: Sendable {
     }
   }
 
+  /// The events of a node with a name.
+  func all(_ node: String, _ name: String) -> [GraphEvent] {
+    events.withLock { $0.filter { $0.node == node && $0.name == name } }
+  }
+
   /// The latest event of a node with a name.
   func last(_ node: String, _ name: String) -> GraphEvent? {
     events.withLock { $0.last { $0.node == node && $0.name == name } }

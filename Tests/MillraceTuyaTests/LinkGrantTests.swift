@@ -180,6 +180,23 @@ private final class ListedTokens: TokenSource {
     #expect(tokens.refuse(third))
   }
 
+  @Test("a provider is stopped with the grants that it belongs to")
+  func released() async throws {
+    let (source, clock) = (ListedTokens([.success("a"), .success("b")]), ManualServiceClock())
+    let provider = TokenProvider(source, ahead: 0, clock: clock)
+    var tokens: TuyaTokens? = TuyaTokens(provider, given: given)
+    #expect(tokens?.isRenewable == true)
+    tokens = nil
+    let results = Locked<[Result<ServiceToken, TokenFailure>]>([])
+    provider.token { result in results.withLock { $0.append(result) } }
+    clock.advance(by: 0)
+    guard case .failure(let failure)? = results.withLock({ $0.first }) else {
+      Issue.record("the provider gives out tokens that nobody needs")
+      return
+    }
+    #expect(failure.isFinal && source.count == 0)
+  }
+
   @Test("several sessions share the request for a token")
   func shared() async throws {
     let (source, clock) = (ListedTokens([.success("a")]), ManualServiceClock())

@@ -42,7 +42,8 @@ final class SlowRelay: Sendable {
     }
     port = Int(UInt16(bigEndian: address.sin_port))
     guard isOpen else { throw MeasurementProblem("no port for a relay (errno \(errno))") }
-    try start { [self] in serve() }
+    let code = DetachedThread.start("relay") { [self] in serve() }
+    guard code == 0 else { throw MeasurementProblem("no thread for a relay (errno \(code))") }
   }
 
   /// Bytes that have gone up so far.
@@ -61,11 +62,6 @@ final class SlowRelay: Sendable {
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     address.sin_port = in_port_t(port).bigEndian
     return address
-  }
-
-  private func start(_ body: @escaping @Sendable () -> Void) throws {
-    let code = DetachedThread.start("relay", body)
-    guard code == 0 else { throw MeasurementProblem("no thread for a relay (errno \(code))") }
   }
 
   private func serve() {
@@ -87,20 +83,25 @@ final class SlowRelay: Sendable {
       unsafe setsockopt(server, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
       sockets.withLock { $0 += [client, server] }
       let ends = Locked(0)
-      for isUp in [true, false] {
-        try? start { [self] in
-          pass(isUp ? client : server, isUp ? server : client, isUp: isUp)
-          shutdown(client, Int32(SHUT_RDWR))
-          shutdown(server, Int32(SHUT_RDWR))
-          let isLast = ends.withLock { ends in
-            ends += 1
-            return ends == 2
-          }
-          guard isLast else { return }
-          sockets.withLock { $0.removeAll { $0 == client || $0 == server } }
-          close(client)
-          close(server)
+      let end: @Sendable () -> Void = { [self] in
+        shutdown(client, Int32(SHUT_RDWR))
+        shutdown(server, Int32(SHUT_RDWR))
+        let isLast = ends.withLock { ends in
+          ends += 1
+          return ends == 2
         }
+        guard isLast else { return }
+        sockets.withLock { $0.removeAll { $0 == client || $0 == server } }
+        close(client)
+        close(server)
+      }
+      for isUp in [true, false] {
+        let code = DetachedThread.start("relay") { [self] in
+          pass(isUp ? client : server, isUp ? server : client, isUp: isUp)
+          end()
+        }
+        // Without its thread a direction has ended, and the client notices.
+        if code != 0 { end() }
       }
     }
     close(listener)

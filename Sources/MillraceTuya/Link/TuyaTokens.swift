@@ -38,12 +38,15 @@ public final class TuyaTokens: Sendable {
 
   /// Grants of a provider, whose tokens are the JSON that `TuyaGrant` reads, or agent tokens alone.
   /// - Parameters:
-  ///   - provider: renews the tokens.
+  ///   - provider: renews the tokens. It belongs to these grants, and is stopped with them.
   ///   - given: the parameters, which complete every grant; its token is not used.
   public init(_ provider: TokenProvider, given: TuyaGrant) {
     self.given = given
     self.provider = provider
   }
+
+  // A provider keeps itself alive to renew its token.
+  deinit { provider?.stop() }
 
   /// True: another grant can be asked for.
   public var isRenewable: Bool { provider != nil }

@@ -1,6 +1,6 @@
 /// A version of the wire. They differ in frames, media heads and user data, and the first byte tells them apart.
 ///
-/// v20 is not implemented: its hello gives the key away.
+/// v20 is not implemented: its hello reveals the key.
 public enum TuyaDialect: String, Sendable, Hashable, CaseIterable {
   /// Frames with a cipher and a signature of their own, over TCP.
   case v1

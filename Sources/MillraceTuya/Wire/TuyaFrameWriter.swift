@@ -166,7 +166,7 @@ public struct TuyaFrameWriter: Sendable {
       var list = TuyaAttributes()
       if !parameters.isEmpty {
         let text = String(decoding: TuyaPacketForm.array(parameters), as: UTF8.self)
-        if let format = try? TuyaAudioParameters(parsing: text) { format.add(to: &list, framing.dialect) }
+        try TuyaAudioParameters(parsing: text).add(to: &list, framing.dialect)
       }
       return try append(
         TuyaPacket(.audio, list, .media(head, TuyaPacketForm.array(data))), to: &buffer)

@@ -251,6 +251,28 @@ struct WireStrictTests {
     #expect(requests == 0)
   }
 
+  @Test(
+    "a packet of sound without attributes is written without asking for memory",
+    .enabled(if: HeapScope.isCounting, "\(HeapScope.skipReason)"), arguments: TuyaSignLevel.allCases)
+  func packetHeap(level: TuyaSignLevel) throws {
+    let framing = Self.framing(.v21, level)
+    var writer = TuyaFrameWriter(framing, .up, sequence: 5)
+    let packet = TuyaPacket(
+      .audio, TuyaAttributes(),
+      .media(TuyaMediaHead(1, .streaming, milliseconds: 1_754_380_053_514), [UInt8](repeating: 3, count: 640))
+    )
+    var buffer: [UInt8] = []
+    buffer.reserveCapacity(4_096)
+    let requests = try HeapScope.count(warmup: 20, calls: 500) {
+      buffer.removeAll(keepingCapacity: true)
+      try writer.append(packet, to: &buffer)
+    }
+    var reader = TuyaFrameReader(framing, .up, sequence: 5 + 519)
+    reader.append(buffer)
+    #expect(try reader.next() == packet)
+    #expect(requests == 0)
+  }
+
   @Test("the first packet of sound arrives with its parameters, the others without a packet")
   func firstSound() throws {
     let framing = Self.framing(.v21)

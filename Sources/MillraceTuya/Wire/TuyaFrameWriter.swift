@@ -45,6 +45,11 @@ public struct TuyaFrameWriter: Sendable {
   /// - Throws: `oversized`: an attribute or the data of an event do not fit their length; `mediaDecrypt`: a picture of v22 without a key.
   ///   Nothing was appended then.
   public mutating func append(_ packet: TuyaPacket, to buffer: inout [UInt8]) throws(TuyaWireProblem) {
+    if packet.type == .audio, packet.attributes.isEmpty, case .media(let head, let data) = packet.content,
+      appendWholeSound(head, Span(), data.span, to: &buffer)
+    {
+      return
+    }
     let form = framing.form
     var packet = packet
     complete(&packet)
@@ -159,18 +164,23 @@ public struct TuyaFrameWriter: Sendable {
   public mutating func appendSound(
     _ head: TuyaMediaHead, parameters: Span<UInt8> = Span(), data: Span<UInt8>, to buffer: inout [UInt8]
   ) throws(TuyaWireProblem) {
+    guard !appendWholeSound(head, parameters, data, to: &buffer) else { return }
+    var list = TuyaAttributes()
+    if !parameters.isEmpty {
+      let text = String(decoding: TuyaPacketForm.array(parameters), as: UTF8.self)
+      try TuyaAudioParameters(parsing: text).add(to: &list, framing.dialect)
+    }
+    try append(TuyaPacket(.audio, list, .media(head, TuyaPacketForm.array(data))), to: &buffer)
+  }
+
+  /// Appends a packet of sound without heap requests, where it fits a frame that is not encrypted; false elsewhere.
+  private mutating func appendWholeSound(
+    _ head: TuyaMediaHead, _ parameters: Span<UInt8>, _ data: Span<UInt8>, to buffer: inout [UInt8]
+  ) -> Bool {
     // Type, attributes with one of them, head.
     let attributes = parameters.isEmpty ? 0 : 4 + parameters.count
     let bytes = 1 + (attributes > 0 ? 4 + attributes : 0) + 8 + data.count
-    guard framing.dialect != .v1, bytes <= framing.largestPiece else {
-      var list = TuyaAttributes()
-      if !parameters.isEmpty {
-        let text = String(decoding: TuyaPacketForm.array(parameters), as: UTF8.self)
-        try TuyaAudioParameters(parsing: text).add(to: &list, framing.dialect)
-      }
-      return try append(
-        TuyaPacket(.audio, list, .media(head, TuyaPacketForm.array(data))), to: &buffer)
-    }
+    guard framing.dialect != .v1, bytes <= framing.largestPiece else { return false }
     let start = buffer.count
     let trailer = framing.trailerBytes
     appendHead(.whole, bytes + trailer, to: &buffer)
@@ -185,5 +195,6 @@ public struct TuyaFrameWriter: Sendable {
     TuyaPacketForm.append(data, to: &buffer)
     sign(from: start, trailer, &buffer)
     sequence = TuyaFrameHead.next(sequence)
+    return true
   }
 }

@@ -16,9 +16,9 @@ public final class TuyaConnection: @unchecked Sendable {
 
   /// Bytes of sound, events and texts that wait, at which the network counts as stalled.
   static let stalled = 1 << 20
-  /// How often it is looked whether the socket has room for the next part of a picture.
+  /// How often the socket is checked for room for the next part of a picture.
   private static let look = Nanoseconds.milliseconds(2)
-  /// The same, when it had none for a while.
+  /// The longest interval between such checks, while there is no room.
   private static let lookLater = Nanoseconds.milliseconds(16)
   /// Bytes that are handed to the socket at once.
   private static let mostWritten = 65_536
@@ -31,7 +31,7 @@ public final class TuyaConnection: @unchecked Sendable {
   private let clock = Clock(.realtime)
   private let made = Atomic<Int>(0)
   private let ahead = Atomic<Int>(0)
-  /// Bytes of a picture in one packet that is in the socket: it does not make the network stalled.
+  /// Bytes of the largest picture packet in the socket. They do not count as a stalled network.
   private let picture = Atomic<Int>(0)
 
   // On the loop.
@@ -334,7 +334,7 @@ public final class TuyaConnection: @unchecked Sendable {
   /// A packet of a session is on its way.
   private func use() { handle(.used) }
 
-  /// Sends what may be sent, and plans the next look.
+  /// Sends what may be sent, and plans the next check of the socket.
   private func turn() {
     // What is reported within must not start another turn.
     guard !isTurning else { return }
@@ -477,7 +477,8 @@ public final class TuyaConnection: @unchecked Sendable {
     attempt += 1
     guard let socket else { return }
     while !outbox.isUrgentEmpty, case .send(let item) = outbox.next(at: clock.now, waiting: 0) {
-      do throws(TuyaWireProblem) { try socket.write(item.packet) } catch { break }
+      // Nothing of an invalid packet was written: what closes the sessions and the connection still goes out.
+      do throws(TuyaWireProblem) { try socket.write(item.packet) } catch { continue }
     }
     socket.flush()
     end(socket)

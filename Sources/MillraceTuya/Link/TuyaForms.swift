@@ -6,7 +6,7 @@ internal import MillraceJSON
 enum TuyaForms {
   // MARK: To the cloud
 
-  /// A sign of life, with the time in milliseconds since 1970.
+  /// A ping, with the time in milliseconds since 1970.
   static func ping(at now: UInt64) -> TuyaPacket {
     var attributes = TuyaAttributes()
     attributes.add(.clientTime, now)

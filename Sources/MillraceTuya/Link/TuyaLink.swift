@@ -214,9 +214,9 @@ public struct TuyaLink: Sendable {
 
   private mutating func tick(at now: Nanoseconds) -> [Action] {
     if let limit, now >= limit {
-      let what = state == .connecting ? "connection" : "login"
+      let what = state == .connecting ? "no connection" : "no answer to the login"
       let error = DialogError.tuya(
-        .common, "the cloud did not answer the \(what) in time; check the address and the network",
+        .common, "\(what) in time; check the address and the network",
         category: .network, reaction: .reconnect)
       return end(.closed, [.cancel], error)
     }

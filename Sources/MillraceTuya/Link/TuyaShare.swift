@@ -162,7 +162,7 @@ final class TuyaShare: Sendable {
     connection.detach(number, isProper: true)
   }
 
-  /// Leaves without a word.
+  /// Leaves without closing the session; the last one to leave still closes the connection.
   func cancel() {
     inbox.end()
     connection.detach(number, isProper: false)

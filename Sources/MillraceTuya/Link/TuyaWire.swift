@@ -38,7 +38,7 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
   private var observation: TuyaTokens.Observation?
   private var isPaused = false
   private var isOver = false
-  /// Calls of `report` while the session has paused.
+  /// Events that arrived while the session is paused.
   private var waiting: [ServiceEvent<TuyaNotice>] = []
 
   /// Attaches a session to a connection, which opens with its first session.

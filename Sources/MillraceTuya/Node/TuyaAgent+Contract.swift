@@ -181,7 +181,7 @@ extension TuyaAgent {
     ParameterContract(
       "pictureParts", .integer(0...65_000), unit: "bytes", default: 0,
       text:
-        "parts in which pictures and files are sent, so that sound fits between; 0: whole, as the vendor's clients do"
+        "parts in which pictures and files are sent, so that sound fits between; 0: pictures whole, files in 65,536"
     ),
     ParameterContract(
       "pictureRate", .integer(0...1_000_000), unit: "kbit/s", default: 0,

@@ -14,7 +14,7 @@ public enum TuyaCall: Sendable, Hashable {
   case beginVoice(event: String)
   /// The stream of the user's audio ends. `isCut`: what was kept of it is not sent.
   case endVoice(isCut: Bool)
-  /// All data of a channel was sent; nil for the name: the only channel of that kind.
+  /// All data of a channel was sent.
   case endPayloads(event: String, TuyaChannelName, userData: JSONValue?)
   /// Ends an event; its time is filled in when it is sent.
   case endEvent(String, userData: JSONValue?)
@@ -28,8 +28,8 @@ public enum TuyaCall: Sendable, Hashable {
   case image([UInt8], format: TuyaImageFormat, TuyaChannelName, userData: JSONValue?, call: Int)
   /// The image that the endpoint holds; nothing where there is none.
   case heldImage(TuyaChannelName, userData: JSONValue?)
-  /// A file on this machine, with the number under which its end (`sent`) or failure is reported. On a channel for images it is a picture, and
-  /// is sent as one.
+  /// A file on this machine, with the number under which its end (`sent`) or failure is reported. On a channel for images it is sent as a
+  /// picture.
   case file(path: String, name: String?, TuyaChannelName, userData: JSONValue?, call: Int)
 }
 
@@ -49,7 +49,7 @@ public struct TuyaChannelName: Sendable, Hashable {
 
 /// The format of a picture.
 public enum TuyaImageFormat: UInt8, Sendable, Hashable {
-  /// Formats that the cloud reads.
+  /// The formats that the cloud reads; the numbers are the vendor's.
   case jpeg = 1, png = 2
 }
 
@@ -62,7 +62,7 @@ public struct TuyaCreation: Sendable, Hashable {
   /// User data: `sessionAttributes` and others.
   public var userData: JSONValue?
 
-  /// Creates a creation.
+  /// Creates the description of a session.
   public init(id: String, isShared: Bool, userData: JSONValue?) {
     self.id = id
     self.isShared = isShared

@@ -4,22 +4,22 @@ public import MillraceJSON
 
 /// A kind of data that a session sends or receives, as the token names it.
 public enum TuyaDataKind: String, Sendable, Hashable, CaseIterable {
-  /// One stream each; a picture, a file and a text are short ones.
+  /// A channel carries one stream at a time; a picture, a file and a text are short streams.
   case video, audio, image, file, text
 }
 
 /// What a token allows, besides its text, which the session never sees.
 public struct TuyaTerms: Sendable, Hashable {
-  /// The business code of the session.
+  /// The business code of the session (attribute 41).
   public var bizCode: UInt32
-  /// The tag of the session.
+  /// The business tag of the session (attribute 42).
   public var bizTag: UInt64
   /// What the agent takes, in the order of its channels; a kind may be there several times.
   public var sends: [TuyaDataKind]
   /// What the agent gives, in the order of its channels.
   public var receives: [TuyaDataKind]
 
-  /// Creates terms; by default those of a voice agent.
+  /// Creates terms; by default those of a voice agent. Source of the code 65,537: the default of the vendor's client for TCP.
   public init(
     bizCode: UInt32 = 65_537, bizTag: UInt64 = 0, sends: [TuyaDataKind] = [.audio, .text, .image],
     receives: [TuyaDataKind] = [.audio, .text]
@@ -57,9 +57,9 @@ public enum TuyaNotice: Sendable, Hashable {
   case streamBegan(TuyaStreamStart)
   /// It has ended.
   case streamEnded(TuyaDataKind)
-  /// A text document. Nil for the event of its packets: a packet does not say.
+  /// A text document. Its packets do not say which event they belong to; its `bizID` may.
   case text(TuyaText)
-  /// A text that is none: what is wrong with it, without its content.
+  /// A text that is not a valid document: what is wrong with it, without its content.
   case unreadableText(String)
   /// A file was received, and stored at this path.
   case file(path: String, name: String?, kind: TuyaDataKind)

@@ -59,11 +59,11 @@ public struct TuyaAttributeID: RawRepresentable, Sendable, Hashable {
   public static let cryptRandom = TuyaAttributeID(rawValue: 13)
   /// The random of the signatures of v1.
   public static let signRandom = TuyaAttributeID(rawValue: 14)
-  /// The largest frame that this side takes.
+  /// The largest frame that this side accepts, in bytes.
   public static let maxFragment = TuyaAttributeID(rawValue: 15)
-  /// The name of the derivation of v1's keys, as the configuration gives it.
+  /// The name of the key derivation of v1, as the configuration gives it.
   public static let derivedAlgorithm = TuyaAttributeID(rawValue: 18)
-  /// Its parameter.
+  /// The parameter of that key derivation.
   public static let derivedIV = TuyaAttributeID(rawValue: 19)
   /// The interval of pings in milliseconds.
   public static let pingInterval = TuyaAttributeID(rawValue: 20)
@@ -109,9 +109,9 @@ public struct TuyaAttributeID: RawRepresentable, Sendable, Hashable {
   public static let userData = TuyaAttributeID(rawValue: 111)
   /// The sessions that data are for.
   public static let sessionIDs = TuyaAttributeID(rawValue: 112)
-  /// The client's time in milliseconds, in pings.
+  /// The client's time in milliseconds since 1970, in pings and pongs.
   public static let clientTime = TuyaAttributeID(rawValue: 113)
-  /// The server's time in milliseconds, in pongs.
+  /// The server's time in milliseconds since 1970, in pongs.
   public static let serverTime = TuyaAttributeID(rawValue: 114)
   /// The data id whose data are complete.
   public static let payloadsEndID = TuyaAttributeID(rawValue: 1_002)
@@ -141,13 +141,13 @@ public struct TuyaAttributes: Sendable, Hashable {
   /// The bytes of the first attribute with this id; nil: there is none.
   public func bytes(_ id: TuyaAttributeID) -> [UInt8]? { entries.first { $0.id == id }?.value }
 
-  /// A number; nil: there is none, or it is no number.
+  /// The first attribute with this id as a number; nil: there is none, or it is not a number.
   public func integer(_ id: TuyaAttributeID) -> UInt64? {
     guard let entry = entries.first(where: { $0.id == id }), entry.kind.size != nil else { return nil }
     return entry.value.reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// A text; nil: there is none, or it is no UTF-8.
+  /// The first attribute with this id as a text; nil: there is none, or it is not UTF-8.
   public func text(_ id: TuyaAttributeID) -> String? {
     bytes(id).flatMap { String(validating: $0, as: UTF8.self) }
   }

@@ -1,12 +1,12 @@
 /// A version of the wire. They differ in frames, media heads and user data, and the first byte tells them apart.
 ///
-/// v20 is not implemented: its hello reveals the key.
+/// v20 is not supported: its hello reveals the key.
 public enum TuyaDialect: String, Sendable, Hashable, CaseIterable {
   /// Frames with a cipher and a signature of their own, over TCP.
   case v1
   /// Frames in clear, signed, inside TLS: the usual one.
   case v21
-  /// As v21, with pictures and key frames encrypted once more.
+  /// As v21, without a signature, and with pictures and key frames encrypted once more.
   case v22
 }
 

@@ -195,11 +195,10 @@ public struct TuyaImageParameters: Sendable, Hashable {
   /// Adds the attributes of a dialect.
   public func add(to attributes: inout TuyaAttributes, _ dialect: TuyaDialect) {
     guard dialect == .v1 else { return attributes.add(.imageParameters, text) }
-    // The vendor's client says nothing of raw data.
     for (id, value) in [(91, format), (92, width), (93, height)] {
       attributes.add(TuyaAttributeID(rawValue: UInt16(id)), UInt64(value))
     }
-    // The vendor's client says nothing of raw data.
+    // The vendor's client leaves the attribute out for raw data.
     if payload != 0 { attributes.add(TuyaAttributeID(rawValue: 94), UInt64(payload)) }
   }
 

@@ -12,7 +12,7 @@ public struct TuyaPacketType: RawRepresentable, Sendable, Hashable {
   public static let authRequest = TuyaPacketType(rawValue: 2)
   /// The answer to the login, and to the hello of the dialects v2x.
   public static let authResponse = TuyaPacketType(rawValue: 3)
-  /// A sign of life.
+  /// A keep-alive message of the client.
   public static let ping = TuyaPacketType(rawValue: 4)
   /// Its answer.
   public static let pong = TuyaPacketType(rawValue: 5)

@@ -20,7 +20,7 @@ public enum TuyaUserData {
 
   /// Writes an object.
   /// - Parameters:
-  ///   - data: an object; other values write as they are in v2x, and nothing in v1.
+  ///   - data: an object. Another value is written as it is in v2x; in v1 nothing is written.
   ///   - dialect: of the wire.
   ///   - asText: members that are objects are written as texts that contain JSON, as some peers want it.
   public static func bytes(_ data: JSONValue, _ dialect: TuyaDialect, asText: Bool = false) -> [UInt8] {

@@ -67,7 +67,7 @@ struct CloudUserData: Sendable, Hashable {
   init() {}
 
   init(_ packet: CloudPacket, isV1: Bool) throws(WireFault) {
-    payloadsEnd = packet.number(AttributeID.payloadsEnd).map { UInt16($0) }
+    payloadsEnd = packet.number(AttributeID.payloadsEnd).flatMap { UInt16(exactly: $0) }
     guard let bytes = packet.bytes(of: AttributeID.userData), !bytes.isEmpty else { return }
     if isV1 { try readList(bytes) } else { try readJSON(bytes) }
   }

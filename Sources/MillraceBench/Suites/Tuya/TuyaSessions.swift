@@ -8,7 +8,9 @@ struct TuyaSessions {
   private static let count = 20
   private static let bitsPerSecond = 3e6
   /// How fast pictures go out, in kbit/s: as fast as they have to, with some room, so that the rest of the line is for sound.
-  private static let pictureRate = 1_200.0
+  private static let pictureRate = 1_200
+  /// A part of a picture takes 5 ms of the line.
+  private static let partBytes = 2_048
   private static let scenario = "{}"
 
   private let stage: DialogueStage
@@ -88,8 +90,9 @@ struct TuyaSessions {
     let bot = stage.json(
       members,
       [
-        "connection": "bench", "mode": "duplex", "voice": "opus", "bitrate": 16, "frame": 60,
-        "shares": .bool(isShared), "pictures": "video", "pictureRate": .double(Self.pictureRate),
+        "connection": "bench", "mode": "duplex", "bitrate": 16, "frame": 60, "shares": .bool(isShared),
+        "sends": ["audio", "video"], "pictures": "video", "pictureParts": .integer(Self.partBytes),
+        "pictureRate": .integer(Self.pictureRate),
       ])
     let eye = hasPictures ? #", "eye": { "type": "bench.picture", "interval": 500 }"# : ""
     let link = hasPictures ? #", "eye -> bot.image""# : ""

@@ -28,7 +28,7 @@ struct DialogueStage {
     catalogue.add(PlayedSink.self)
     catalogue.add(EventSink.self)
     catalogue.add(SeenSink.self)
-    catalogue.add(PictureSource.self)
+    catalogue.add(PictureCommands.self)
     self.service = service
     self.catalogue = catalogue
     self.certificate = certificate

@@ -31,12 +31,15 @@ struct TuyaSessions {
     let folder = try Workspace()
     let voice = folder.file("voice.wav")
     try Sound.write(Sound.voice(seconds: 60, rate: 16_000), rate: 16_000, to: voice)
+    let picture = folder.file("picture.jpg")
+    guard let jpeg = PictureCommands.jpeg else { throw MeasurementProblem("the picture cannot be encoded") }
+    try replaceFile(picture, with: jpeg)
     let double = try stage.process(Self.scenario, in: folder)
     let relay = try SlowRelay(to: double.port, bitsPerSecond: Self.bitsPerSecond)
     defer { relay.stop() }
     let engine = Engine(catalogue: stage.catalogue)
     let runs = try (0..<Self.count).map { number in
-      try stage.start(graph(port: relay.port, voice, hasPictures: number == 0), on: engine)
+      try stage.start(graph(port: relay.port, voice, number == 0 ? picture : nil), on: engine)
     }
     // Until all of them have been created, and the first picture has gone.
     pause(5)
@@ -85,17 +88,17 @@ struct TuyaSessions {
   }
 
   /// A session. Its sound is Opus of 16 kbit/s, the format of devices: as PCM the sound of all of them would not fit the line.
-  private func graph(port: Int, _ voice: String, hasPictures: Bool) -> String? {
+  private func graph(port: Int, _ voice: String, _ picture: String?) -> String? {
     guard let members = stage.members(port: port, .voice) else { return nil }
     let bot = stage.json(
       members,
       [
         "connection": "bench", "mode": "duplex", "bitrate": 16, "frame": 60, "shares": .bool(isShared),
-        "sends": ["audio", "video"], "pictures": "video", "pictureParts": .integer(Self.partBytes),
+        "sends": ["audio", "text", "image"], "pictureParts": .integer(Self.partBytes),
         "pictureRate": .integer(Self.pictureRate),
       ])
-    let eye = hasPictures ? #", "eye": { "type": "bench.picture", "interval": 500 }"# : ""
-    let link = hasPictures ? #", "eye -> bot.image""# : ""
+    let eye = picture.map { #", "eye": { "type": "bench.pictures", "path": "\#($0)" }"# } ?? ""
+    let link = picture == nil ? "" : #", "eye -> bot.control""#
     return """
       { "millrace": 1, "name": "session", "clock": "realtime",
         "nodes": { "mic": { "type": "audio.read", "path": "\(voice)", "pace": true, "loop": true },

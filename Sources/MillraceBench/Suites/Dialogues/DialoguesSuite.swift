@@ -17,7 +17,7 @@ import MillraceJSON
 ///   for 60 s. Measured from its return to the return of the dialogue.
 /// - Reconnects: what `MILLRACE_DIALOGUES` notice when as many others are cut off at once and connect again.
 ///
-/// With `MILLRACE_TLS=1` all of them are over TLS.
+/// With `MILLRACE_TLS=1` all of them are over TLS, and without it those of a service that has nothing else.
 enum DialoguesSuite {
   private static let defaultCount = 50.0
   private static let defaultMinutes = 0.5
@@ -39,20 +39,29 @@ enum DialoguesSuite {
   static func run(_ services: [any ServiceProgram.Type], _ catalogue: Catalogue) throws -> [Figure] {
     let isSecure = try isSecure(DialogueStage.text("MILLRACE_TLS"))
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
-    let certificate = isSecure ? try DoubleCertificate() : nil
-    let able = services.filter { DialogueStage(of: $0, catalogue, certificate).supports(.voice) }
-    let names = try chosen(DialogueStage.text("MILLRACE_SERVICES"), of: able.map { $0.name })
+    let certificate = try DoubleCertificate()
+    let stages = services.compactMap { service in
+      [
+        isSecure ? nil : DialogueStage(of: service, catalogue),
+        DialogueStage(of: service, catalogue, certificate),
+      ]
+      .compactMap { $0 }.first { $0.supports(.voice) }
+    }
+    let names = try chosen(DialogueStage.text("MILLRACE_SERVICES"), of: stages.map { $0.service.name })
     guard !names.isEmpty else {
-      let words = certificate == nil ? "" : " over TLS"
+      let words = isSecure ? " over TLS" : ""
       throw MissingPiece(
         text: "there is no service with a double whose node can hold a voice dialogue\(words)")
     }
     var figures: [Figure] = []
-    for service in able where names.contains(service.name) {
+    for stage in stages where names.contains(stage.service.name) {
       // Cases of their own: saved figures of one service, or in plaintext, must not be compared with others.
-      let words = [service.name == able[0].name ? nil : service.name, certificate == nil ? nil : "TLS"]
+      let name = stage.service.name
+      let words = [
+        name == stages[0].service.name ? nil : name, stage.certificate == nil ? nil : "TLS",
+      ]
       let prefix = words.compactMap { word in word.map { "\($0), " } }.joined()
-      figures += try run(DialogueStage(of: service, catalogue, certificate)).map { figure in
+      figures += try run(stage).map { figure in
         var figure = figure
         figure.name = prefix + figure.name
         return figure

@@ -2,7 +2,7 @@ import Millrace
 import MillraceCore
 import MillraceDoubles
 
-/// The AI stream of Tuya, against its double: what several sessions over one connection do to each other.
+/// The AI stream of Tuya, against its double over TLS: what several sessions over one connection do to each other.
 ///
 /// - What a packet of sound costs, beside the digest of its trailer alone.
 /// - Twenty sessions over one connection of 3 Mbit/s for `MILLRACE_MINUTES` (0.5), one of which sends a picture of 60 KB every 500 ms: packets
@@ -17,7 +17,7 @@ enum TuyaSuite {
       throw MissingPiece(text: "there is no double of the service \(name)")
     }
     if let problem = SpeechSynthesizer.problem { throw MissingPiece(text: problem) }
-    let stage = DialogueStage(of: service, catalogue)
+    let stage = DialogueStage(of: service, catalogue, try DoubleCertificate())
     let length = 60 * DialogueStage.setting("MILLRACE_MINUTES", default: defaultMinutes)
     return try TuyaPacketCost.run() + TuyaSessions(stage, seconds: length, isShared: false).run()
       + TuyaSessions(stage, seconds: length, isShared: true).run() + interruptions(stage)

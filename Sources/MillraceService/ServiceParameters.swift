@@ -124,11 +124,15 @@ extension ParameterValues {
   /// - Throws: where it is no JSON object.
   public func object(_ name: String) throws(NodeProblem) -> JSONValue? {
     guard let text = text(name) else { return nil }
+    func problem(_ text: String) -> NodeProblem {
+      NodeProblem(
+        "\"\(name)\": \(text)", parameter: name, cure: #"write a JSON object, such as {"key": "value"}"#)
+    }
     let value: JSONValue
     do throws(JSONProblem) { value = try JSONValue(parsing: text) } catch {
-      throw NodeProblem(error.description, parameter: name)
+      throw problem(error.description)
     }
-    guard value.members != nil else { throw NodeProblem("expected a JSON object", parameter: name) }
+    guard value.members != nil else { throw problem("expected a JSON object") }
     return value
   }
 

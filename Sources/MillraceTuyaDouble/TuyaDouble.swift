@@ -33,6 +33,10 @@ public final class TuyaDouble: Sendable {
   public var client: String { server.scenario.client }
   /// The local key of that client.
   public var localKey: String { server.scenario.localKey }
+  /// The name with which that client logs in, in the dialect v1.
+  public var user: String { server.scenario.user }
+  /// The password of that name.
+  public var password: String { server.scenario.password }
   /// What has happened so far. Any thread.
   public var seen: DoubleReport { server.report }
 

@@ -8,9 +8,11 @@ public enum TuyaProgram: ServiceProgram {
   public static let summary = "Tuya's AI stream, an agent with voice, text, pictures and tools"
   public static let nodeTypes = ["tuya.agent"]
   public static var conformance: [any ServiceDouble.Type] { [TuyaConformance.self] }
+  public static let resumes = false
 
   public static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble {
-    let scenario: TuyaScenario = try options.load(faults: TuyaConformance.traits.faults)
+    let scenario: TuyaScenario = try options.load(
+      faults: TuyaConformance.traits.faults, kickReasons: TuyaConformance.traits.kickReasons)
     if scenario.checksPlayback, case .text(_, let name) = options.scenario {
       throw .other("\(name): the service is not told what was played; remove \"checksPlayback\"")
     }
@@ -45,6 +47,7 @@ extension TuyaDouble: RunningDouble {
     return settings + [
       DoubleSetting("client", client, requirement: "the client that the double knows"),
       DoubleSetting("localKey", localKey, requirement: "the key of that client"),
+      DoubleSetting("user", user), DoubleSetting("password", password),
       DoubleSetting("token", agentToken), DoubleSetting("provider", provider),
     ]
   }

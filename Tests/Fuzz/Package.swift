@@ -53,6 +53,12 @@ let package = Package(
         product("MillraceGraph"), product("MillraceDialog"), product("MillraceJSON"),
         product("MillraceConformance"),
       ]),
+    fuzzer(
+      "FuzzTuya",
+      [
+        product("MillraceCrypto"), product("MillraceDialog"), product("MillraceJSON"),
+        product("MillraceCore"),
+      ]),
     fuzzer("FuzzWAV", [product("MillraceAudio")]),
   ]
 )

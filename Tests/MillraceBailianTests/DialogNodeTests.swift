@@ -114,7 +114,7 @@ import Testing
       ),
       (["url": "ws://example.org/"], "the key would go over the network in plain text"),
       (["url": "https://example.org/"], "a WebSocket address must begin with ws: or wss:"),
-      (["bizParams": "{"], "invalid JSON at byte 1: expected a member name"),
+      (["bizParams": "{"], "\"bizParams\": invalid JSON at byte 1: expected a member name"),
       (["promptVariables": .list(["x"])], "an entry needs a name before \"=\""),
       (["proxy": "ftp://x"], "a proxy address begins with http://"),
     ] as [([String: ParameterValue], String)])

@@ -1,4 +1,5 @@
 import MillraceConformance
+import MillraceDialog
 import MillraceDoubles
 import MillraceGraph
 import Testing
@@ -117,6 +118,25 @@ struct ParrotTurn: ScenarioMembers {
     #expect(loaded.fault != nil || loaded.turns[0].fault != nil)
     let fitting = #"{ "fault": { "kind": "drop", "at": "connecting" } }"#
     #expect(try Scenario(parsing: fitting, faults: faults).fault?.kind == .drop)
+  }
+
+  @Test(
+    "a reason of a kick that the double does not state is rejected where it stands, with those that it states",
+    arguments: [
+      (Set([KickReason.ended, .replaced]), "it states replaced, ended, or none without a \"reason\""),
+      (Set(), "it states none; remove it"),
+    ])
+  func kickReasons(_ reasons: Set<KickReason>, hint: String) throws {
+    let text = #"{ "fault": { "kind": "kick", "at": "listening", "reason": "removed" } }"#
+    var options = DoubleOptions()
+    options.scenario = .text(text, name: "s.json")
+    let message = "s.json:1:59: error: this double does not state the reason \"removed\"; \(hint)"
+    do throws(DoubleProblem) {
+      let scenario: Scenario = try options.load(kickReasons: reasons)
+      Issue.record("the scenario was accepted: \(scenario)")
+    } catch { #expect(error.description == message) }
+    #expect(try Scenario(parsing: text).fault?.reason == .removed)
+    #expect(try Scenario(parsing: text, kickReasons: [.removed]).fault?.reason == .removed)
   }
 
   @Test("a fault happens at the beginning of a reply unless the scenario says where")

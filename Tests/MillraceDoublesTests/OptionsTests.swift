@@ -19,6 +19,22 @@ import Testing
     #expect(file.wings == 1 && file.keeps)
   }
 
+  @Test("a voice that cannot speak is reported when the scenario is read, unless replies are numbered")
+  func voices() throws {
+    var options = DoubleOptions()
+    options.scenario = .text(#"{ "voice": "klingonx" }"#, name: "s.json")
+    do throws(DoubleProblem) {
+      let scenario: Scenario = try options.load()
+      Issue.record("the scenario was accepted: \(scenario)")
+    } catch {
+      let text = error.description
+      #expect(text.hasPrefix("s.json: ") && text.contains("espeak-ng"), "\(text)")
+    }
+    options.scenario = .text(#"{ "voice": "klingonx", "numbered": true }"#, name: "s.json")
+    let numbered: Scenario = try options.load()
+    #expect(numbered.voice == "klingonx")
+  }
+
   @Test("what is wrong with the scenario or the port is reported as it is")
   func problems() {
     var options = DoubleOptions()

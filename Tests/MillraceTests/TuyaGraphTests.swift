@@ -92,6 +92,20 @@ import Testing
     #expect(talk.double.seen.violations == [], "\(talk.double.seen.lines)")
   }
 
+  @Test(
+    "a graph's defaults lead to \"millrace double tuya\"; only its certificate has to be named",
+    arguments: [
+      "tuya-voice", "tuya-push-to-talk", "tuya-live-call", "tuya-multimodal", "tuya-sessions",
+    ])
+  func defaults(graph: String) throws {
+    let json = try JSONValue(parsing: Array(Data(contentsOf: URL(fileURLWithPath: Package.graph(graph)))))
+    func value(_ name: String) -> String? { json["parameters"]?[name]?["default"]?.string }
+    let members = TuyaMembers()
+    #expect(value("url") == "tls://127.0.0.1:8770" && value("client") == members.client)
+    #expect(value("localKey") == "${env:TUYA_LOCAL_KEY:-\(members.localKey)}")
+    #expect(value("token") == "${env:TUYA_AGENT_TOKEN:-\(TuyaDouble.token)}")
+  }
+
   /// The graph of another service, in which only the node of the service is another.
   @Test("in bailian-voice the service's node is replaced, and the same dialogue is held")
   func swapped() async throws {

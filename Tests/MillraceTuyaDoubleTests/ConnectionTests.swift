@@ -30,6 +30,7 @@ import Testing
     let settings = Dictionary(uniqueKeysWithValues: double.settings.map { ($0.name, $0.value) })
     #expect(settings["url"] == "tls://127.0.0.1:\(double.port)" && settings["roots"] == double.roots)
     #expect(settings["client"] == TuyaMembers().client && settings["localKey"] == TuyaMembers().localKey)
+    #expect(settings["user"] == TuyaMembers().user && settings["password"] == TuyaMembers().password)
     #expect(settings["token"] == TuyaDouble.token && settings["provider"]?.hasSuffix("/d.json") == true)
     var plain = TuyaScenario.numbered
     plain.isPlain = true
@@ -209,6 +210,25 @@ import Testing
     }
     #expect(client.violations == [])
     #expect(Set(client.media(.audio).map(\.channel)) == [2, 6])
+    client.cancel()
+  }
+
+  @Test("what crosses the end of a session is no mistake, as long as the double remembers the session")
+  func manyClosed() async throws {
+    let client = try await connected(.numbered)
+    defer { client.double.stop() }
+    let last = DoubleConnection.mostClosedSessions
+    for number in 0...last {
+      try await client.open("session-\(number)")
+      let id = CloudAttribute(AttributeID.sessionID, "session-\(number)")
+      try await client.send(CloudPacket(PacketType.sessionClose, [id]))
+    }
+    try await client.send(.chatBreak, "event-1", in: "session-\(last)")
+    try await settle(client)
+    #expect(client.violations == [] && client.double.seen.stops == last + 1)
+    try await client.send(.chatBreak, "event-2", in: "session-0")
+    try await wait("unknownSession") { !client.violations.isEmpty || client.isOver }
+    #expect(client.violations == ["unknownSession"])
     client.cancel()
   }
 

@@ -289,12 +289,33 @@ import Testing
     }
   }
 
+  @Test("a kick for a reason that the cloud does not state is refused with those that it states")
+  func kickReasons() async throws {
+    var options = DoubleOptions()
+    options.scenario = .text(
+      #"{ "turns": [{ "fault": { "kind": "kick", "reason": "removed" } }] }"#, name: "file.json")
+    let problem = await #expect(throws: DoubleProblem.self) { _ = try await TuyaProgram.start(options) }
+    #expect(
+      problem?.description
+        == "file.json:1:52: error: this double does not state the reason \"removed\"; it states replaced, or none without a \"reason\""
+    )
+  }
+
+  @Test("a voice that does not exist is refused when the double starts, not during the first reply")
+  func voice() async throws {
+    var options = DoubleOptions()
+    options.scenario = .text(#"{ "voice": "klingonx" }"#, name: "file.json")
+    let problem = await #expect(throws: DoubleProblem.self) { _ = try await TuyaProgram.start(options) }
+    let text = problem?.description ?? ""
+    #expect(text.hasPrefix("file.json: ") && text.contains("espeak-ng"), "\(text)")
+  }
+
   @Test("the program starts the double of a file, and says which members it does not have")
   func program() async throws {
     var options = DoubleOptions()
     options.scenario = .text(#"{ "numbered": true, "plain": true }"#, name: "file.json")
     let double = try await TuyaProgram.start(options)
-    #expect(double.address.hasPrefix("tcp://") && double.settings.count == 5)
+    #expect(double.address.hasPrefix("tcp://") && double.settings.count == 7)
     double.stop()
     options.scenario = .text(#"{ "checksPlayback": true }"#, name: "file.json")
     await #expect(throws: DoubleProblem.self) { _ = try await TuyaProgram.start(options) }

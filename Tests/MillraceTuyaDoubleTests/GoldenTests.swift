@@ -130,6 +130,34 @@ struct GoldenTests {
   ]
 
   @Test(
+    "only a payload is divided: attributes longer than a fragment are one frame, with which the packet ends or continues",
+    arguments: DialogueTests.dialects, [1, 10, 64])
+  func smallFragments(_ dialect: CloudDialect, _ limit: Int) throws {
+    let random = [UInt8](repeating: 0x41, count: 32)
+    let keys = try CloudKeys(dialect, localKey: "key", cryptRandom: random, signRandom: random)
+    var writer = FrameWriter(keys, from: .cloud, limit: limit)
+    var reader = FrameReader(keys, from: .cloud)
+    let attributes = [
+      CloudAttribute(AttributeID.connectionStatus, number: 200),
+      CloudAttribute(AttributeID.connectionID, String(repeating: "c", count: 80)),
+    ]
+    for payload in [[], [7], [UInt8](repeating: 8, count: 70)] {
+      let packet = CloudPacket(PacketType.authResponse, attributes, payload: payload)
+      let frames = try writer.frames(of: packet)
+      #expect(frames.count == 1 + (payload.count + limit - 1) / limit)
+      var found: [CloudPacket] = []
+      for frame in frames {
+        #expect(found.isEmpty)
+        reader.arrive(frame)
+        if let packet = try reader.next() { found.append(packet) }
+      }
+      #expect(found.count == 1 && !reader.isWithinPacket)
+      #expect(found.first?.text(AttributeID.connectionID) == packet.text(AttributeID.connectionID))
+      #expect(found.first?.payload == payload)
+    }
+  }
+
+  @Test(
     "divided packets are put together, with the size that clients need", arguments: DialogueTests.dialects)
   func fragments(_ dialect: CloudDialect) throws {
     let random = [UInt8](repeating: 0x41, count: 32)

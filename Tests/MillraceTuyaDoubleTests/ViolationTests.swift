@@ -407,16 +407,21 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     client.cancel()
   }
 
-  @Test("Opus of a constant size is heard, and its silence is silence")
-  func opus() async throws {
-    let double = try await TuyaDouble.listen(.numbered)
+  @Test(
+    "Opus of a constant size is heard, and its silence is silence; in v1 the size need not be said",
+    arguments: [(.v21(level: 2), true), (.v1(security: 4), true), (.v1(security: 4), false)]
+      as [(CloudDialect, Bool)])
+  func opus(_ dialect: CloudDialect, _ saysSize: Bool) async throws {
+    var scenario = TuyaScenario.numbered
+    scenario.isPlain = dialect.isV1
+    let double = try await TuyaDouble.listen(scenario)
     defer { double.stop() }
-    let client = try CloudClient(double)
+    let client = try CloudClient(double, dialect)
     try await client.connect()
     try await client.open()
     try await client.send(.start, "event-1", chat: ["asr.enableVad": true])
-    let format = StreamParameters.AudioParameters(
-      codec: 111, rate: 16_000, bitRate: 16_000, frame: 40, frameBytes: 80)
+    var format = StreamParameters.AudioParameters(codec: 111, rate: 16_000)
+    if saysSize { (format.bitRate, format.frame, format.frameBytes) = (16_000, 40, 80) }
     try await client.send(.audio, 1, .start, [], .audio(format))
     // Code 0, 40 ms: with sound, and with padding.
     let loud = [UInt8(2 << 3)] + [UInt8](repeating: 0x55, count: 79)

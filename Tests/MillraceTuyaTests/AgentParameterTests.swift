@@ -42,8 +42,11 @@ import Testing
       (
         ["shares": true], "shares", "a session can share its sound only with sessions of its connection"
       ),
-      (["chatAttributes": "{"], "chatAttributes", "invalid JSON at byte 1: expected a member name"),
-      (["sessionAttributes": "[]"], "sessionAttributes", "expected a JSON object"),
+      (
+        ["chatAttributes": "{"], "chatAttributes",
+        "\"chatAttributes\": invalid JSON at byte 1: expected a member name"
+      ),
+      (["sessionAttributes": "[]"], "sessionAttributes", "\"sessionAttributes\": expected a JSON object"),
       (["wishes": .list(["mp3/x"])], "wishes", "a wish is not of the form format/Hz/kbit/s"),
       (
         ["wishes": .list(["pcm"])], "wishes", "the output \"audio\" has another format than a wish"
@@ -58,6 +61,73 @@ import Testing
   func refused(parameters: [String: ParameterValue], name: String, text: String) throws {
     let problems = try problems(parameters)
     #expect(problems.contains { $0.parameter == name && $0.text == text }, "\(problems)")
+  }
+
+  /// A JSON object with a text of so many bytes.
+  private static func object(_ bytes: Int) -> ParameterValue {
+    .string(#"{"note":"\#(String(repeating: "x", count: bytes))"}"#)
+  }
+
+  private static let tooLarge: [(String, ParameterValue, Int)] = [
+    ("token", .string(String(repeating: "t", count: 100_000)), 65_535),
+    ("token", .string(String(repeating: "t", count: 5_000)), 4_096),
+    ("sessionAttributes", object(4_000), 4_096),
+    ("chatAttributes", object(4_000), 4_096), ("eventAttributes", object(70_000), 65_535),
+    ("client", .string(String(repeating: "c", count: 4_000)), 4_096),
+    ("session", .string(String(repeating: "s", count: 129)), 4_096),
+  ]
+
+  @Test("what would not fit its packet is refused before anything starts, with the cure", arguments: tooLarge)
+  func large(name: String, value: ParameterValue, maxFragment: Int) throws {
+    let problem = try #require(
+      try problems([name: value, "maxFragment": .integer(maxFragment)]).first { $0.parameter == name })
+    #expect(problem.cure?.contains("shorten") == true)
+    #expect(name == "session" || problem.cure?.contains("maxFragment") == true)
+  }
+
+  @Test("what fits a larger frame is accepted with a larger maxFragment")
+  func larger() throws {
+    let attributes = Self.object(20_000)
+    for name in ["sessionAttributes", "chatAttributes", "eventAttributes"] {
+      #expect(try problems([name: attributes]).map(\.parameter) == [name])
+      #expect(try problems([name: attributes, "maxFragment": 65_535]) == [])
+    }
+  }
+
+  @Test("the dialect v1 needs a user and a password, unless a provider gives them")
+  func oldLogin() throws {
+    let login: [String: ParameterValue] = ["dialect": "v1", "user": "u", "password": "p"]
+    #expect(try problems(login) == [])
+    for name in ["user", "password"] {
+      var rest = login
+      rest[name] = nil
+      #expect(try problems(rest).map(\.parameter) == [name])
+    }
+    let provider: [String: ParameterValue] = [
+      "dialect": "v1", "provider": "https://tokens.example/", "localKey": "k",
+    ]
+    #expect(try NodeBench.resolve(TuyaAgent.self, provider).problems == [])
+  }
+
+  @Test("a cache that is no directory is refused before anything starts, with the cure")
+  func cache() throws {
+    let scratch = AgentScratch()
+    let file = scratch.write([1], to: "file")
+    for path in [file, file + "/below", scratch.path + "/missing", "/proc/missing"] {
+      let problem = try #require(try problems(["cache": .string(path)]).first)
+      #expect(problem.parameter == "cache" && problem.text.contains(path) && problem.cure?.isEmpty == false)
+    }
+    #expect(try problems(["cache": .string(scratch.path)]) == [])
+  }
+
+  @Test("extParams that are no object are named, with the cure", arguments: ["{", "[]"])
+  func extParams(text: String) throws {
+    let all: [String: ParameterValue] = [
+      "provider": "https://tokens.example/", "localKey": "k", "extParams": .string(text),
+    ]
+    let problem = try #require(try NodeBench.resolve(TuyaAgent.self, all).problems.first)
+    #expect(problem.parameter == "extParams" && problem.text.hasPrefix("\"extParams\": "))
+    #expect(problem.cure?.contains("JSON object") == true)
   }
 
   @Test(

@@ -64,8 +64,35 @@ extension AgentTests {
     let double = try await TuyaDouble.listen(Agent.scenario())
     let distrustful = try Agent(double, ["roots": .string(Certificates.other.certificate)])
     let message = failure(of: distrustful)
-    #expect(message.contains("certificate"), "\(message)")
+    #expect(message.contains("certificate") && message.contains("set \"roots\""), "\(message)")
     #expect(double.seen.starts.isEmpty)
+    double.stop()
+    var options = DoubleOptions()
+    options.identity = Certificates.other
+    let other = try await TuyaDouble.listen(Agent.scenario(), options)
+    let careful = try Agent(other, ["roots": .string(Certificates.authority)])
+    let refusal = failure(of: careful)
+    #expect(refusal.contains("host name mismatch"), "\(refusal)")
+    #expect(other.seen.starts.isEmpty)
+    other.stop()
+  }
+
+  @Test("a wrong local key fails the node at once, and names the key")
+  func wrongKey() async throws {
+    let double = try await TuyaDouble.listen(Agent.scenario())
+    let message = failure(of: try Agent(double, ["localKey": "another-key-0123"]))
+    #expect(message.contains("\"localKey\"") && message.contains("auth"), "\(message)")
+    #expect(!message.contains("another-key"))
+    #expect(double.seen.connections == 1)
+    double.stop()
+  }
+
+  @Test("a provider without a local key is a failure that names the parameter")
+  func noLocalKey() async throws {
+    let double = try await TuyaDouble.listen(Agent.scenario())
+    let agent = try Agent(double, ["token": nil, "localKey": nil, "provider": .string(double.provider)])
+    let message = failure(of: agent)
+    #expect(message.contains("set \"localKey\""), "\(message)")
     double.stop()
   }
 
@@ -140,6 +167,20 @@ extension AgentTests {
     agent.ask("and now?", id: "second")
     #expect(try agent.wait { agent.texts.last == "Yes." })
     #expect(double.seen.connections == 1, "\(agent.words)")
+    try agent.end()
+  }
+
+  @Test(
+    "tokens that have expired one after the other are not used again, and the dialogue is there with a good one"
+  )
+  func expiredAgain() async throws {
+    let double = try await TuyaDouble.listen(Agent.scenario { $0.own.tokens = [.expired, .expired, .good] })
+    let agent = try Agent(double, ["token": nil, "provider": .string(double.provider)])
+    #expect(try agent.wait { agent.isListening && agent.named("conversationStarted").count == 3 })
+    agent.ask("what time is it")
+    #expect(try agent.wait { agent.texts.last == "It is nine." })
+    #expect(agent.named("authExpired").count == 2, "\(agent.words)")
+    #expect(double.seen.connections == 2, "the second token is replaced over another connection")
     try agent.end()
   }
 

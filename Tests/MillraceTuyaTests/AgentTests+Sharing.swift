@@ -131,6 +131,22 @@ extension AgentTests {
     double.stop()
   }
 
+  @Test("a second node with the same session on one connection fails with the cure, and the first continues")
+  func sameSession() async throws {
+    let double = try await TuyaDouble.listen(Agent.scenario())
+    let shared: [String: ParameterValue?] = ["connection": .string(Self.name()), "session": "my-session"]
+    let first = try Agent(double, shared)
+    #expect(try first.wait { first.isListening })
+    let second = try Agent(double, shared)
+    do {
+      _ = try second.wait { second.bench.hasEnded }
+      Issue.record("it did not fail")
+    } catch { #expect("\(error)".contains("give each node another \"session\""), "\(error)") }
+    first.ask("still there?")
+    #expect(try first.wait { first.texts == ["It is nine."] && first.isListening })
+    try first.end()
+  }
+
   @Test("a lost connection is lost for all, and all come back over one")
   func lostForAll() async throws {
     let double = try await TuyaDouble.listen(

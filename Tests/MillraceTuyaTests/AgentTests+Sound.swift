@@ -54,6 +54,32 @@ extension AgentTests {
     try agent.end()
   }
 
+  @Test("in v1 Opus is sent without the size of its frames, like the vendor's clients do, and is heard")
+  func opusUpV1() async throws {
+    let agent = try await Agent(
+      Agent.scenario { $0.own.isPlain = true },
+      [
+        "dialect": "v1", "user": "user-of-the-double", "password": "password-of-the-double",
+        "mode": "pushToTalk", "bitrate": 16, "frame": 40, "frames": 5,
+      ],
+      inputs: [
+        "audio": OutputShape(
+          .opus(rate: 16_000, channels: 1), packetDuration: .milliseconds(40), packetBytes: 1_275),
+        "control": Agent.reports,
+      ])
+    #expect(try agent.wait { agent.isListening })
+    agent.command(#"{"command":"startSpeech"}"#)
+    for _ in 0..<20 {
+      // SILK, wide band, 40 ms in one frame: RFC 6716, table 2.
+      agent.bench.push(bytes: [0x50] + [UInt8](repeating: 7, count: 79), to: "audio", duration: 640)
+    }
+    #expect(try agent.wait { agent.double.seen.bytesHeard == 20 * 80 })
+    agent.command(#"{"command":"stopSpeech"}"#)
+    #expect(try agent.wait { agent.turns == 2 })
+    #expect(agent.double.seen.violations == [])
+    try agent.end()
+  }
+
   @Test("a stream in another format than the output's is discarded with an error, and the text is there")
   func otherFormat() async throws {
     // The session asks for PCM, whatever the output is.

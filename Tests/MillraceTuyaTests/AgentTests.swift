@@ -77,6 +77,17 @@ import Testing
     try agent.end()
   }
 
+  @Test("a dialogue whose packets come in the smallest fragments is the same")
+  func fragments() async throws {
+    let agent = try await Agent(Agent.scenario { $0.fragment = 1 })
+    #expect(try agent.wait { agent.isListening })
+    agent.ask("what time is it")
+    #expect(try agent.wait { agent.turns == 2 })
+    #expect(agent.texts == ["It is nine."])
+    try agent.end()
+    #expect(agent.heard == agent.double.seen.soundSent && !agent.heard.isEmpty)
+  }
+
   /// A long numbered reply in real time, then a short one.
   private static func counting() -> TuyaScenario {
     Agent.scenario {

@@ -37,7 +37,49 @@ private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #requ
       #expect(channels.receives.allSatisfy { $0.id % 2 == 0 })
     }
     #expect(Set(all).count == all.count)
-    #expect(!all.contains { (101...199).contains($0) })
+    #expect(!all.contains { $0 % 2 == 1 && (101...119).contains($0) })
+  }
+
+  @Test("numbers to the cloud that have rested come before those behind the reserved ones, the oldest first")
+  func again() throws {
+    var pool = TuyaChannelPool()
+    let two = TuyaTerms(sends: [.audio, .text], receives: [.audio])
+    var all = try (0..<25).map { _ in try taken(pool.take(two, isShared: false)) }
+    #expect(all.last?.sends.map(\.id) == [97, 99])
+    pool.give(back: all[7])
+    pool.give(back: all[3])
+    all = [try taken(pool.take(two, isShared: false)), try taken(pool.take(two, isShared: false))]
+    #expect(all.flatMap { $0.sends.map(\.id) } == [29, 31, 13, 15])
+    // All below are in use.
+    #expect(try taken(pool.take(two, isShared: false)).sends.map(\.id) == [121, 123])
+    pool.give(back: all[0])
+    for _ in 0..<1_000 {
+      let channels = try taken(pool.take(two, isShared: false))
+      #expect(channels.sends.allSatisfy { $0.id < 101 })
+      pool.give(back: channels)
+    }
+  }
+
+  @Test("of the videos that sessions share, six have reserved numbers, and the next has its own")
+  func sharedVideos() throws {
+    var pool = TuyaChannelPool()
+    let terms = TuyaTerms(sends: [TuyaDataKind](repeating: .video, count: 7), receives: [.audio])
+    let channels = try taken(pool.take(terms, isShared: true))
+    #expect(channels.sends.map(\.id) == [101, 111, 113, 115, 117, 119, 1])
+  }
+
+  @Test("sessions with more channels than there are numbers are refused with the cure, and take none away")
+  func tooMany() throws {
+    var routes = TuyaRoutes()
+    let large = TuyaTerms(sends: [TuyaDataKind](repeating: .image, count: 1_500), receives: [.text])
+    _ = try routes.create(1, TuyaCreation(id: "s1", isShared: false, userData: nil), large)
+    let error = #expect(throws: DialogError.self) {
+      try routes.create(2, TuyaCreation(id: "s2", isShared: false, userData: nil), large)
+    }
+    #expect(error?.code == 39_002)
+    #expect(error?.reaction == .refuse)
+    #expect(error?.text.contains("give some of the nodes another \"connection\"") == true)
+    _ = try routes.create(3, TuyaCreation(id: "s3", isShared: false, userData: nil), voice)
   }
 
   @Test("sessions that share their data use the reserved numbers, and receive on their own")
@@ -115,8 +157,7 @@ private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #requ
       check(streams.takes(frame(number), of: 1, on: 103))
       check(!streams.takes(frame(number), of: 2, on: 103))
     }
-    #expect(streams.leads(1, on: 103))
-    #expect(!streams.leads(2, on: 103))
+    #expect(streams.leader(on: 103) == 1)
   }
 
   @Test("the next session takes over when the first ends, without repeating a frame")
@@ -128,7 +169,45 @@ private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #requ
     check(streams.end(1, on: 103))
     let sent = (7..<14 as Range<UInt8>).filter { streams.takes(frame($0), of: 2, on: 103) }
     #expect(sent == [10, 11, 12, 13])
-    #expect(streams.leads(2, on: 103))
+    #expect(streams.leader(on: 103) == 2)
+  }
+
+  /// The first leads through these frames and leaves while the second follows; what is sent of the second's frames.
+  private func sent(_ led: [UInt8], then followed: [UInt8]) -> [UInt8] {
+    var streams = TuyaSharedStreams()
+    for number in led { _ = streams.takes(frame(number), of: 1, on: 103) }
+    _ = streams.takes(frame(led[0]), of: 2, on: 103)
+    check(streams.leave(1), [103])
+    return followed.filter { streams.takes(frame($0), of: 2, on: 103) }
+  }
+
+  @Test(
+    "digital silence of the session that takes over is sent: no more is swallowed than the first had sent")
+  func silence() {
+    let silence = [UInt8](repeating: 0, count: 60)
+    #expect(sent([1, 2, 3] + silence.prefix(10), then: silence).count == 50)
+    #expect(sent(silence, then: silence).count == 10)
+  }
+
+  @Test("frames are compared in their order, so that a new one that equals an old one is sent")
+  func order() {
+    #expect(sent([1, 0, 0, 2, 3], then: [0, 0, 2, 3, 0, 1, 2]) == [0, 1, 2])
+    #expect(sent([1, 0, 0, 2, 3], then: [0, 2, 3, 2]) == [2])
+    #expect(sent([1, 2, 3, 4], then: [2, 4, 3]) == [4, 3])
+  }
+
+  @Test("a session that ends after it took over leaves the next one to compare with its own frames")
+  func third() {
+    var streams = TuyaSharedStreams()
+    for number in 1...3 as ClosedRange<UInt8> {
+      for session in 1...3 { _ = streams.takes(frame(number), of: session, on: 103) }
+    }
+    check(streams.end(1, on: 103))
+    check(!streams.takes(frame(3), of: 3, on: 103))
+    for number in 4...60 as ClosedRange<UInt8> { check(streams.takes(frame(number), of: 2, on: 103)) }
+    check(streams.end(2, on: 103))
+    check(!streams.takes(frame(60), of: 3, on: 103))
+    check(streams.takes(frame(61), of: 3, on: 103))
   }
 
   @Test("the end of a session that follows changes nothing")

@@ -58,7 +58,15 @@ final class LinkCloud: Sendable {
       if dialect == .v1 && received.isEmpty { useRandoms(in: bytes) }
       reader.append(bytes)
       while true {
-        guard let packet = try? reader.next() else { return }
+        let packet: TuyaPacket
+        do throws(TuyaWireProblem) {
+          guard let next = try reader.next() else { return }
+          packet = next
+        } catch {
+          // Nothing that follows would be right: the client does not have to wait for an answer.
+          Issue.record("the client sent an invalid frame: \(error.text)")
+          return stream.cancel()
+        }
         if packet.type == .clientHello { use(packet) }
         packets.withLock { $0.append(packet) }
         if !cloud.rule.withLock({ $0 })(packet, self) { answer(packet) }
@@ -128,6 +136,8 @@ final class LinkCloud: Sendable {
     func send(raw bytes: [UInt8]) { stream.loop.run { [self] in _ = stream.send(bytes) } }
     /// Closes the connection.
     func close() { stream.close() }
+    /// Closes it at once. Where bytes were not read yet, the client sees a reset.
+    func abort() { stream.cancel() }
     /// Reads nothing more.
     func pause() { stream.pause() }
     func resume() { stream.resume() }
@@ -223,6 +233,12 @@ final class LinkSession: @unchecked Sendable {
 
   /// The events in short words.
   var words: [String] { events.map(Self.word) }
+
+  /// Why there was no token the last time that one was asked for.
+  var problem: String? {
+    for case .message(.tokenFailed(let problem, _)) in events.reversed() { return problem.text }
+    return nil
+  }
 
   /// Sound that arrived, in one.
   var audio: [UInt8] {

@@ -1,4 +1,5 @@
 import MillraceCore
+import MillraceCrypto
 import MillraceDialog
 import MillraceJSON
 import MillraceNet
@@ -387,6 +388,96 @@ private let audio = TuyaChannelName(.audio)
     let session = LinkSession(over: connection)
     try await session.expect { session.words == ["closed 39002 - refuse"] }
     #expect(cloud.peers.isEmpty)
+  }
+
+  @Test(
+    "the token never goes over the network in plain text, also where the token server says so",
+    arguments: [
+      #"{"hosts": ["192.0.2.1"], "tcpport": 1883, "agentToken": "t"}"#,
+      #"{"host": "192.0.2.1", "port": 1883, "scheme": "tcp", "agentToken": "t"}"#,
+    ])
+  func plainText(_ answer: String) async throws {
+    var target = TuyaTarget(TuyaAccess())
+    target.proxy = .direct
+    target.open = 600_000
+    target.access.client = "client"
+    target.access.localKey = SecretKey(utf8: LinkCloud.key)
+    let grant = try TuyaGrant(parsing: answer, given: TuyaGrant(token: TuyaSecret("")))
+    let session = LinkSession(
+      over: TuyaConnection(target, on: .shared), tokens: TuyaTokens(given: grant))
+    try await session.expect { session.words == ["closed 39002 - refuse"] }
+    guard case .closed(let error)? = session.events.last else { return }
+    #expect(
+      error.text
+        == "the token would go to 192.0.2.1:1883 in plain text; the token server must give an address with TLS (\"domains\", \"ecc_tls_port\"), or, for an older installation, set \"dialect\" to v1"
+    )
+  }
+
+  @Test(
+    "what is sent is protected by TLS, by v1, or because it stays on this machine",
+    arguments: [
+      ("tls://192.0.2.1:1", TuyaDialect.v21, true), ("tcp://127.0.0.1:1", .v21, true),
+      ("tcp://192.0.2.1:1", .v1, true), ("tcp://192.0.2.1:1", .v21, false),
+      ("tcp://192.0.2.1:1", .v22, false),
+    ])
+  func protected(_ address: String, _ dialect: TuyaDialect, _ isProtected: Bool) throws {
+    #expect(try WebAddress(address).isProtected(dialect) == isProtected)
+  }
+
+  @Test("a connection that cannot be opened is 39004, with the reason of the byte stream")
+  func unopened() async throws {
+    var target = try await LinkCloud.listen().target()
+    // Nobody listens there.
+    target.access.address = try WebAddress("tcp://127.0.0.1:1")
+    let session = LinkSession(over: TuyaConnection(target, on: .shared))
+    try await session.expect { session.words == ["closed 39004 - reconnect"] }
+    guard case .closed(let error)? = session.events.last else { return }
+    #expect(error.category == .network && error.text.contains("refused"), "\(error.text)")
+  }
+
+  @Test("a connection that breaks is 39010, with the reason of the byte stream")
+  func broken() async throws {
+    let cloud = try await LinkCloud.listen()
+    let session = LinkSession(over: TuyaConnection(cloud.target(), on: .shared))
+    try await session.begin("s")
+    try await eventually { cloud.received.count == 2 }
+    cloud.peers[0].pause()
+    let (text, isFull) = (String(repeating: "x", count: 30_000), Locked(false))
+    // More than the systems' buffers take: then some of it was not read by the cloud.
+    for _ in 0..<4_000 where !isFull.withLock({ $0 }) {
+      await withCheckedContinuation { continuation in
+        session.use { wire in
+          let isTaken = wire.call(.text(text, TuyaChannelName(.text), userData: nil))
+          if !isTaken { isFull.withLock { $0 = true } }
+          NetLoop.shared.run { continuation.resume() }
+        }
+      }
+    }
+    #expect(isFull.withLock { $0 })
+    cloud.peers[0].abort()
+    try await session.expect { session.words.last == "closed 39010 - reconnect" }
+    guard case .closed(let error)? = session.events.last else { return }
+    #expect(error.category == .network && error.name == "lost", "\(error)")
+  }
+
+  @Test(
+    "an event whose user data are not valid, and sound whose parameters are not, end the connection",
+    arguments: [TuyaDialect.v21, .v1], [true, false])
+  func invalidContent(_ dialect: TuyaDialect, _ isEvent: Bool) async throws {
+    let cloud = try await LinkCloud.listen(dialect)
+    let session = LinkSession(over: TuyaConnection(cloud.target(), on: .shared))
+    try await session.begin("s")
+    try await eventually { cloud.received.last?.type == .sessionNew }
+    var packet = isEvent ? TuyaPacket.event(.start, "s", "e") : .sound(2, .start, [1], dialect)
+    if isEvent {
+      packet.attributes.add(.userData, bytes: Array("[]".utf8))
+    } else {
+      packet.attributes = TuyaAttributes()
+      packet.attributes.add(.audioParameters, "101 1 16")
+    }
+    cloud.peers[0].send(packet)
+    try await session.expect { session.words.last == "closed 39001 - reconnect" }
+    #expect(session.words == ["opened", "connected connection-1", "closed 39001 - reconnect"])
   }
 
   @Test("an exiting program waits until a session that was closed has told the cloud")

@@ -15,6 +15,9 @@ private final class Reader {
     var settings = TuyaWireSettings(voice: TuyaVoice(.pcm), cache: cache)
     settings.largestFile = largest
     downlink = TuyaDownlink(dialect, settings)
+    downlink.begin(
+      TuyaChannels(
+        sends: [], receives: [2, 4, 6, 8].map { TuyaChannels.Channel(kind: .audio, id: $0) }))
   }
 
   func breakOff() { downlink.breakOff() }
@@ -176,6 +179,17 @@ private func text(_ flag: TuyaStreamFlag, _ text: String) -> TuyaPacket {
       reader.take(packet(.start, 900), packet(.streaming, 101), packet(.streaming, 900), packet(.end, 1))
         == ["invalid"])
     #expect(reader.files.count == 1)
+  }
+
+  @Test("data on ids that the session has not listed is dropped, and the first is reported")
+  func unlisted() {
+    let reader = Reader(cache: "/folder")
+    #expect(reader.take(.sound(3, .start, [1])) == ["invalid"])
+    for id: UInt16 in 10..<2_000 {
+      #expect(reader.take(.sound(id, .start, [1]), .sound(id, .streaming, [1])) == [])
+      #expect(reader.take(.media(.text, id, .onlyOne, Array(#"{"n": 1}"#.utf8))) == [])
+    }
+    #expect(reader.take(.sound(8, .start, [1])) == ["began 109", "audio 1"])
   }
 
   @Test("texts are documents, put together where they come in parts, at the latest when their event ends")

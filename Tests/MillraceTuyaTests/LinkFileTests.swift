@@ -93,11 +93,12 @@ import Testing
   func missing() {
     let file = TuyaReceivedFile(
       folder: "/nowhere-x/y", name: "a", kind: .file, suffix: "bin", bytes: [1])
-    guard case .invalidMessage(let text) = file.store() else {
+    guard case .message(.failed(let error, call: 0)) = file.store() else {
       Issue.record("it was stored")
       return
     }
-    #expect(text.contains("cache"))
+    #expect(error.text.contains("\"cache\""))
+    #expect(error.category == .internal)
   }
 }
 

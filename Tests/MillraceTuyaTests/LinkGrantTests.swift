@@ -180,12 +180,26 @@ private final class ListedTokens: TokenSource {
     #expect(tokens.refuse(third))
   }
 
+  @Test(
+    "a grant with which a session was refused is not given out again, and a connection still has its second try"
+  )
+  func discarded() async throws {
+    let (source, clock) = (ListedTokens([.success("a"), .success("b"), .success("c")]), ManualServiceClock())
+    let tokens = TuyaTokens(TokenProvider(source, ahead: 0, clock: clock), given: given)
+    tokens.discard(try await ask(tokens, clock).get())
+    let second = try await ask(tokens, clock).get()
+    #expect(second.grant.token.text == "b")
+    #expect(tokens.refuse(second))
+    #expect(try await ask(tokens, clock).get().grant.token.text == "c")
+    #expect(source.count == 3)
+  }
+
   @Test("a provider is stopped with the grants that it belongs to")
   func released() async throws {
     let (source, clock) = (ListedTokens([.success("a"), .success("b")]), ManualServiceClock())
     let provider = TokenProvider(source, ahead: 0, clock: clock)
     var tokens: TuyaTokens? = TuyaTokens(provider, given: given)
-    #expect(tokens?.isRenewable == true)
+    withExtendedLifetime(tokens) {}
     tokens = nil
     let results = Locked<[Result<ServiceToken, TokenFailure>]>([])
     provider.token { result in results.withLock { $0.append(result) } }

@@ -124,19 +124,19 @@ private func drain(_ outbox: inout TuyaOutbox, at now: Nanoseconds = 0, waiting:
         "1 streaming 1", "9 streaming 1", "5 onlyOne 1 ends 7", "2 streaming 1", "3 streaming 1",
         "5 onlyOne 2 ends 8", "4 streaming 1", "idle",
       ])
-    #expect(outbox.isEmpty)
   }
 
-  @Test("what waits for pictures counts as waiting before the session's sound, and before no other's")
+  @Test("what waits for pictures counts as held of its session, and of no other")
   func backlog() {
     var outbox = outbox()
     outbox.add(packet(1), bytes: 10, of: 1)
     check(outbox.add(picture(5), .bytes([1]), of: 1, event: "a", call: 7))
     outbox.add(packet(2), bytes: 100, of: 1, endsDataOf: "a")
-    #expect(outbox.backlog(of: 1) == 110)
-    #expect(outbox.backlog(of: 2) == 10)
+    #expect(outbox.urgentBytes == 10)
+    #expect(outbox.held(of: 1) == 100)
+    #expect(outbox.held(of: 2) == 0)
     _ = drain(&outbox)
-    #expect(outbox.backlog(of: 1) == 0)
+    #expect(outbox.urgentBytes == 0 && outbox.held(of: 1) == 0)
   }
 
   @Test("an event that is broken off takes its pictures with it, and ends the one that was begun")
@@ -145,9 +145,53 @@ private func drain(_ outbox: inout TuyaOutbox, at now: Nanoseconds = 0, waiting:
     check(outbox.add(picture(5), .bytes([1, 2, 3]), of: 1, event: "a", call: 7))
     check(outbox.add(picture(7), .bytes([1, 2, 3]), of: 1, event: "a", call: 8))
     check(word(outbox.next(at: 0, waiting: 0)), "5 start 1")
-    check(outbox.breakOff("a", of: 1), [7, 8])
-    outbox.addAhead(packet(2), bytes: 0, of: 1)
+    check(outbox.breakOff("a", of: 1, by: packet(2)), [7, 8])
     check(drain(&outbox), ["5 end 0", "2 streaming 1", "idle"])
+  }
+
+  @Test("an event that is broken off is not ended; the break comes before the event behind it")
+  func breaksEnd() {
+    var outbox = outbox()
+    check(outbox.add(picture(5), .bytes([1]), of: 1, event: "a", call: 7))
+    outbox.add(packet(2), bytes: 1, of: 1, endsDataOf: "a")
+    outbox.add(
+      TuyaPacket(.event, TuyaAttributes(), .event(.end, [])), bytes: 0, of: 1, endsDataOf: "a")
+    outbox.add(packet(3), bytes: 1, of: 1)
+    check(outbox.breakOff("a", of: 1, by: packet(4)), [7])
+    check(drain(&outbox), ["4 streaming 1", "3 streaming 1", "idle"])
+  }
+
+  @Test("an event behind one that waits for its pictures is broken off at its place")
+  func breaksWaiting() {
+    var outbox = outbox()
+    check(outbox.add(picture(5), .bytes([1]), of: 1, event: "a", call: 7))
+    outbox.add(packet(2), bytes: 1, of: 1, endsDataOf: "a")
+    check(outbox.add(picture(5), .bytes([2]), of: 1, event: "b", call: 8))
+    outbox.add(packet(3), bytes: 1, of: 1, endsDataOf: "b")
+    check(outbox.breakOff("b", of: 1, by: packet(4)), [8])
+    check(drain(&outbox), ["5 onlyOne 1 ends 7", "2 streaming 1", "4 streaming 1", "idle"])
+  }
+
+  @Test("a session that ends ends the picture that it has begun on a shared channel, and none of its own")
+  func removeBegun() {
+    for (id, words) in [(105, ["105 end 0", "idle"]), (5, ["idle"])] as [(UInt16, [String])] {
+      var outbox = outbox(parts: 1)
+      check(outbox.add(picture(id), .bytes([1, 2, 3]), of: 1, event: "a", call: 7))
+      check(word(outbox.next(at: 0, waiting: 0)), "\(id) start 1")
+      outbox.remove(1)
+      check(drain(&outbox), words)
+    }
+  }
+
+  @Test("of a session that could not be created nothing is sent, and of the others everything")
+  func discard() {
+    var outbox = outbox()
+    outbox.add(packet(1), bytes: 10, of: 1)
+    outbox.add(packet(2), bytes: 100, of: 2)
+    check(outbox.add(picture(5), .bytes([1]), of: 1, event: nil, call: 7))
+    outbox.discard(1)
+    #expect(outbox.urgentBytes == 100)
+    check(drain(&outbox), ["2 streaming 1", "idle"])
   }
 
   @Test("a session that ends takes its pictures with it, and no other's")
@@ -200,9 +244,10 @@ private func drain(_ outbox: inout TuyaOutbox, at now: Nanoseconds = 0, waiting:
         kind: .video(TuyaVideoParameters(codec: 3, width: 1, height: 1, fps: 0), isFirst: isFirst), dataID: 9,
         time: 0, userData: nil, dialect: .v21)
     }
-    check(outbox.replace(waitingOn: 9, of: 1, by: [1], call: 1), nil)
-    check(outbox.add(frame(true), .bytes([1]), of: 1, event: nil, call: 1))
-    check(outbox.replace(waitingOn: 9, of: 1, by: [1, 2], call: 2), 1)
+    check(outbox.replace(waitingOn: 9, of: 1, event: "a", by: [1], call: 1), nil)
+    check(outbox.add(frame(true), .bytes([1]), of: 1, event: "a", call: 1))
+    check(outbox.replace(waitingOn: 9, of: 1, event: "b", by: [1, 2], call: 2), nil)
+    check(outbox.replace(waitingOn: 9, of: 1, event: "a", by: [1, 2], call: 2), 1)
     check(drain(&outbox), ["9 start 2 ends 2", "idle"])
     check(outbox.add(frame(false), .bytes([1]), of: 1, event: nil, call: 3))
     check(drain(&outbox), ["9 streaming 1 ends 3", "idle"])

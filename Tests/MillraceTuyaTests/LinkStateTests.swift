@@ -61,7 +61,8 @@ private let names: [(String, TuyaLink.Input)] = [
   ("open", .open), ("opened", .opened), ("answered", .answered(.ok, id: "c1")),
   ("refused", .answered(.unauthenticated, id: "")), ("refreshed", .refreshed(.ok, in: 60_000 * ms)),
   ("notRefreshed", .refreshed(.badRequest, in: nil)), ("closed", .closed(.reused)), ("delayed", .delayed),
-  ("received", .received), ("used", .used), ("lost", .lost(loss)), ("invalid", .invalid("x")),
+  ("received", .received), ("used", .used), ("lost", .lost(loss)),
+  ("invalid", .invalid(TuyaWireProblem(.fragOrder, "x"))),
   ("close", .close), ("excused", .excused), ("tick", .tick),
 ]
 
@@ -111,7 +112,7 @@ private let rows: [Row] = TuyaLink.State.allCases.flatMap { state in
     arguments: [
       (400, "refuse"), (401, "refuse"), (404, "refuse"), (408, "reconnect"), (500, "reconnect"),
       (504, "reconnect"), (601, "ended"), (602, "ended"), (603, "reconnect"), (604, "reconnect"),
-      (605, "reconnect"), (607, "refuse"),
+      (605, "reconnect"), (607, "refuse"), (503, "reconnect"), (777, "reconnect"),
     ])
   func statuses(_ status: UInt16, _ reaction: String) {
     for state in [TuyaLink.State.authing, .connected] {
@@ -119,6 +120,33 @@ private let rows: [Row] = TuyaLink.State.allCases.flatMap { state in
       let actions = link.handle(.closed(TuyaStatus(rawValue: status)), at: 1)
       #expect(words(actions) == ["shut", "ended 39012 \(status) \(reaction)"])
     }
+  }
+
+  @Test("a refusal and a status that nobody knows say what to do")
+  func cures() {
+    func text(_ status: UInt16) -> String { DialogError.tuya(closedWith: TuyaStatus(rawValue: status)).text }
+    for name in ["client", "localKey", "user", "password"] { #expect(text(401).contains("\"\(name)\"")) }
+    #expect(text(503).contains("check the address, or try later"))
+    #expect(text(777).contains("look it up"))
+  }
+
+  @Test("a signature that is wrong from the first is a wrong local key; later it is a broken connection")
+  func wrongKey() {
+    let problem = TuyaLink.Input.invalid(TuyaWireProblem(.signMismatch, "x"))
+    var link = link(.authing)
+    let actions = link.handle(problem, at: 1)
+    check(words(actions), ["cancel", "ended 39001 sign-mismatch refuse"])
+    guard case .ended(let error)? = actions.last else { return }
+    #expect(error.category == .auth)
+    #expect(error.text.contains("check \"localKey\""))
+    var connected = TuyaLink(TuyaTarget(TuyaAccess()))
+    for input in [TuyaLink.Input.open, .opened, .answered(.ok, id: "c")] {
+      _ = connected.handle(input, at: 0)
+    }
+    check(words(connected.handle(problem, at: 1)), ["cancel", "ended 39001 - reconnect"])
+    // The key has been right before.
+    for input in [TuyaLink.Input.open, .opened] { _ = connected.handle(input, at: 2) }
+    check(words(connected.handle(problem, at: 3)), ["cancel", "ended 39001 - reconnect"])
   }
 
   @Test("a connection or a login without an answer ends in time")

@@ -101,6 +101,21 @@ private final class Tokens: TokenSource {
     try await session.begin("s")
     session.call(.requestToken(5, rejectsPresent: true))
     try await session.expect { session.words.last == "tokenFailed 5" }
+    // Nobody has refused it.
+    #expect(
+      session.problem
+        == "there is no \"provider\" to ask for another token; give \"refreshAuth\" a string \"token\"")
+    session.call(.text("still here", TuyaChannelName(.text), userData: nil))
+    try await eventually { cloud.received.last?.type == .text }
+    // Now the cloud has.
+    var attributes = TuyaAttributes()
+    attributes.add(.sessionID, "s")
+    attributes.add(.sessionCloseCode, 1_001)
+    cloud.peers[0].send(TuyaPacket(.sessionClose, attributes))
+    try await session.expect { session.words.last == "sessionClosed 1001" }
+    session.call(.requestToken(6, rejectsPresent: true))
+    try await session.expect { session.words.last == "tokenFailed 6" }
+    #expect(session.problem?.hasPrefix("the cloud has refused the token, and it cannot be renewed") == true)
     session.close()
   }
 
@@ -161,9 +176,9 @@ private final class Tokens: TokenSource {
     try await eventually { cloud.received.count == 2 }
     cloud.peers[0].pause()
     let isRefused = Locked(false)
-    let text = String(repeating: "x", count: 60_000)
+    let text = String(repeating: "x", count: 32_000)
     // More than the systems' buffers take.
-    for _ in 0..<2_000 where !isRefused.withLock({ $0 }) {
+    for _ in 0..<5_000 where !isRefused.withLock({ $0 }) {
       await withCheckedContinuation { continuation in
         session.use { wire in
           let isTaken = wire.call(.text(text, TuyaChannelName(.text), userData: nil))

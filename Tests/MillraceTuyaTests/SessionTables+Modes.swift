@@ -72,6 +72,8 @@ let pushToTalkTable: [String] =
     "talking lost605: waiting keep [authExpired, error 39012 connection, state reconnecting]",
     "talking lost400: closed drop [error 39012 connection, state closed, fail]",
     "talking stopSpeech: thinking drop [> end voice, > payloads audio, > end, state thinking]",
+    "talking sourcesEnded: thinking drop [> end voice, > payloads audio, > end, state thinking]",
+    "talking drain: thinking drop [> end voice, > payloads audio, > end, state thinking]",
     "talking cancelSpeech: listening drop [> cut voice, > break, state listening]",
     "talking createSession: listening drop [> cut voice, > close 200, > create, conversationStarted, extra channels, state listening]",
     "talking sendEventPayloadsEnd: talking drop [> end voice, > payloads audio]",

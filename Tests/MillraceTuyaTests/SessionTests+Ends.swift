@@ -87,6 +87,9 @@ extension SessionTests {
     // Again at once: not without a pause.
     #expect(player.words(name).last == "state reconnecting")
     #expect(player.session.phase == .waiting)
+    #expect(player.words("later") == ["connect"])
+    #expect(player.words("connected").contains("> create"))
+    #expect(player.session.phase == .listening)
   }
 
   @Test("a refused token is replaced once; refused again, the session fails")
@@ -183,6 +186,63 @@ extension SessionTests {
     var playing = Self.player(.pushToTalk, in: .draining)
     #expect(playing.words("sourcesEnded") == [])
     #expect(playing.words("finished", "tick").last == "end")
+  }
+
+  @Test(
+    "when the sources have ended, what was said ends as by the button, and is answered",
+    arguments: [DialogMode.pushToTalk, .tapToTalk], ["sourcesEnded", "drain"])
+  func endsSpeechWhileDraining(mode: DialogMode, end: String) {
+    // The button came after the end of the audio: nothing else ends the speech.
+    var player = Self.player(mode, ["start", "connected", "audioEnded", "startSpeech"])
+    #expect(player.words(end) == ["> end voice", "> payloads audio", "> end", "state thinking"])
+    #expect(player.words("nlg", "EventEnd").last == "state listening")
+    #expect(player.words("tick").last == "end")
+    // No answer comes: it has the time of every answer, though the session drains for a shorter time.
+    var silent = Self.player(mode, ["start", "connected", "startSpeech", end])
+    #expect(silent.session.rules.drain < silent.session.rules.answer)
+    silent.now += silent.session.rules.drain
+    #expect(silent.words("tick") == [])
+    silent.now += silent.session.rules.answer - silent.session.rules.drain
+    #expect(silent.words("tick").prefix(2) == ["error 39001 reply", "> break"])
+    #expect(silent.words("tick").last == "end")
+    // The button does not open another turn.
+    var pressed = Self.player(mode, ["start", "connected", "ask", end])
+    #expect(pressed.words("startSpeech").last == "state listening")
+    #expect(pressed.words("tick").last == "end")
+  }
+
+  @Test(
+    "when the sources have ended, an event of the program ends if it has data, and is broken off otherwise")
+  func endsProgramsEventWhileDraining() {
+    for end in ["sourcesEnded", "drain"] {
+      var empty = Self.player(.pushToTalk, ["start", "connected", "sendEventStart"])
+      #expect(empty.words(end) == ["> break", "> close 200", "disconnect", "state closed", "end"])
+      // In duplex, too, and while the user speaks in it.
+      var long = Self.player(.duplex, ["start", "connected", "sendEventStart"])
+      #expect(long.words(end).first == "> break")
+      #expect(long.session.phase == .closed)
+      var sent = Self.player(.pushToTalk, ["start", "connected", "sendEventStart", "sendText"])
+      #expect(sent.words(end) == ["> payloads text", "> end", "state thinking"])
+      #expect(sent.words("nlg", "EventEnd", "tick").last == "end")
+      var spoken = Self.player(.pushToTalk, ["start", "connected", "sendEventStart", "startSpeech"])
+      #expect(spoken.words(end) == ["> end voice", "> payloads audio", "> end", "state thinking"])
+      // The question behind it is asked, and answered.
+      var asked = Self.player(.pushToTalk, ["start", "connected", "sendEventStart", "ask"])
+      #expect(asked.words(end) == ["> break", "state listening"] + Self.asked)
+      #expect(asked.words("nlg", "EventEnd", "tick").last == "end")
+      // The agent answers within it, unasked.
+      var unasked = Self.player(.pushToTalk, ["start", "connected", "sendEventStart", "nlg", end])
+      #expect(unasked.session.phase == .responding)
+      #expect(unasked.words("interrupt", "tick").last == "end")
+    }
+  }
+
+  @Test("an event that a program begins while the graph drains holds it up for a limited time")
+  func eventWhileDraining() {
+    var player = Self.player(.pushToTalk, ["start", "connected", "ask", "sourcesEnded"])
+    #expect(player.words("sendEventStart").last == "> start")
+    player.now += player.session.rules.drain
+    #expect(player.words("tick") == ["> close 200", "disconnect", "state closed", "end"])
   }
 
   @Test("when the sources have ended, a loss ends the session: as a failure, unless the reply has arrived")

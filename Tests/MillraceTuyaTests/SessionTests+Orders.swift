@@ -23,7 +23,8 @@ extension SessionTests {
   @Test("a question with pictures is one event: pictures, text, the end of each channel, the end")
   func question() throws {
     var player = Self.player(.pushToTalk)
-    let actions = player.play(.command(.ask("what", images: [.base64(Script.jpeg), .base64("iVBORw==")])))
+    let actions = player.play(
+      .command(.ask("what", images: [.base64(Script.jpeg), .base64("iVBORw0KGgo=")])))
     let event = player.own
     let calls = Self.calls(actions)
     #expect(calls.first == .startEvent(event, userData: nil))
@@ -49,12 +50,77 @@ extension SessionTests {
       ("", [] as [DialogImage], 39_008), ("why", [DialogImage.url("http://h/i.jpg")], 39_008),
       ("why", [DialogImage.base64("!")], 39_008), ("why", [DialogImage.base64("AAAA")], 39_008),
       (String(repeating: "a", count: 40_000), [], 39_008),
+      // 1,000,002 bytes that begin as a JPEG.
+      ("why", [DialogImage.base64("/9j/" + String(repeating: "A", count: 1_333_332))], 39_008),
     ])
   func wrongQuestion(text: String, images: [DialogImage], code: Int) {
     var player = Self.player(.pushToTalk)
     let error = Self.refusal(player.play(.command(.ask(text, images: images))))
     #expect(error?.code == code && error?.scope == .command)
     #expect(player.session.phase == .listening)
+  }
+
+  @Test("a text or a picture under the vendor's name has the same limit as one of a question")
+  func largeOrders() {
+    var player = Self.player(.pushToTalk)
+    let text = JSONValue.string(String(repeating: "a", count: 32_001))
+    let picture = JSONValue.string("/9j/" + String(repeating: "A", count: 1_333_332))
+    for (name, member, value, limit) in [
+      ("sendText", "text", text, "32000"), ("sendImage", "base64", picture, "1000000"),
+    ] {
+      let payload = JSONValue.object([JSONValue.Member(member, value)])
+      let error = Self.refusal(player.play(.command(.extra(name: name, payload: payload))))
+      #expect(error?.code == 39_008)
+      #expect(error?.text.contains(limit) == true)
+    }
+    #expect(player.session.phase == .listening)
+  }
+
+  /// A session with an agent that takes files, too.
+  private static func filePlayer() -> Script.Player {
+    var player = player(.pushToTalk, ["start", "opened"])
+    let terms = TuyaTerms(sends: [.audio, .text, .image, .file])
+    _ = player.play(.message(.connected(id: "c", terms)))
+    return player
+  }
+
+  @Test(
+    "user data that do not fit a packet are refused with 39008, and nothing of the command is sent",
+    arguments: [
+      ("createSession", ""), ("sendEventStart", ""), ("sendText", #""text":"a","#),
+      ("sendImage", #""base64":"/9j/","#), ("sendFile", #""path":"/a","#),
+      ("sendEventPayloadsEnd", #""dataChannel":"text","#), ("sendEventEnd", ""), ("sendEventChatBreak", ""),
+      ("eventTrigger", #""data":{"a":1},"#), ("updateContext", #""data":{"a":1},"#),
+    ])
+  func largeUserData(name: String, members: String) throws {
+    var player = Self.filePlayer()
+    func play(_ count: Int) throws -> [TuyaAction] {
+      let note = String(repeating: "x", count: count)
+      let payload = try JSONValue(parsing: Array(#"{\#(members)"userDatas":{"note":"\#(note)"}}"#.utf8))
+      return player.play(.command(.extra(name: name, payload: payload)))
+    }
+    let actions = try play(9_000)
+    let error = try #require(Self.refusal(actions))
+    #expect(actions.count == 1)
+    #expect(error.code == 39_008)
+    for word in [name, "userDatas", "maxFragment"] { #expect(error.text.contains("\"\(word)\"")) }
+    #expect(player.session.phase == .listening)
+    #expect(Self.refusal(try play(3_000))?.code != 39_008)
+  }
+
+  @Test("the name of a file, and a token, that do not fit a packet are refused with 39008")
+  func largeTexts() {
+    var player = Self.filePlayer()
+    let text = String(repeating: "x", count: 9_000)
+    for command in [
+      DialogCommand.extra(
+        name: "sendFile", payload: ["path": "/a", "name": .string(text)]),
+      .refreshAuth(token: text),
+    ] {
+      let actions = player.play(.command(command))
+      #expect(actions.count == 1)
+      #expect(Self.refusal(actions)?.code == 39_008)
+    }
   }
 
   @Test("what the agent does not take is refused with 39007")
@@ -89,6 +155,31 @@ extension SessionTests {
   func earlyQuestion() {
     var player = Self.player(.pushToTalk, ["start", "ask", "lost", "later"])
     #expect(player.words("connected").contains("> text"))
+  }
+
+  @Test(
+    "a question that waited, and that the session does not take, is answered once, with 39007",
+    arguments: [DialogMode.pushToTalk, .duplex])
+  func untaken(mode: DialogMode) {
+    let connected = TuyaInput.message(
+      .connected(id: "c", TuyaTerms(sends: [.audio], receives: [.audio])))
+    var player = Self.player(mode, ["start"])
+    _ = player.play(.command(.ask("why", images: []), id: "q"))
+    let answers = Self.events(player.play(connected)).compactMap { event -> DialogAnswer? in
+      if case .answer(let answer) = event { answer } else { nil }
+    }
+    #expect(answers.map(\.id) == ["q"])
+    if case .failed(let error)? = answers.first?.result {
+      #expect(error.code == 39_007 && error.scope == .command)
+    } else {
+      Issue.record("\(answers)")
+    }
+    #expect(player.session.phase == .listening)
+    // Without an id there is no answer, but one error.
+    var unnamed = Self.player(mode, ["start", "ask"])
+    let words = unnamed.play(connected).map(Script.word)
+    #expect(words.filter { $0.hasPrefix("error") } == ["error 39007 command"])
+    #expect(words.contains("> voice") == (mode == .duplex))
   }
 
   @Test("a question that was sent is not repeated after a loss")
@@ -165,15 +256,18 @@ extension SessionTests {
       ])
   }
 
-  @Test("an event of a program does not wait for its silence, and a question does not end it")
+  @Test("an event of a program does not wait for its silence, and a question waits behind it")
   func programsEvent() {
     var player = Self.player(.pushToTalk)
     _ = player.words("sendEventStart")
     #expect(player.words("ask") == [])
     #expect(Self.refusal(player.play("sendEventStart"))?.code == 39_006)
-    #expect(player.words("sourcesEnded") == [])
-    #expect(player.session.phase == .listening)
+    #expect(player.session.deadline == nil)
+    #expect(Array(player.words("sendEventChatBreak").suffix(5)) == Self.asked)
   }
+
+  /// What a question with a text causes.
+  static let asked = ["> start", "> text", "> payloads text", "> end", "state thinking"]
 
   static let wrongCommands: [(String, String, Int)] = [
     ("sendEventEnd", "{}", 39_006), ("sendEventChatBreak", #"{"eventId":""}"#, 39_006),
@@ -188,7 +282,10 @@ extension SessionTests {
     ("closeSession", #"{"code":"601"}"#, 39_002), ("createSession", #"{"user":1}"#, 39_002),
     ("closeSession", #"{"sessionId":"other"}"#, 39_005), ("sendText", #"{"sessionId":"other"}"#, 39_005),
     ("queryAgentToken", #"{"new":1}"#, 39_002), ("mcpResult", "{}", 39_002), ("what", "{}", 39_002),
-    ("updateContext", "7", 39_002),
+    ("updateContext", "7", 39_002), ("updateContext", "{}", 39_002),
+    ("updateContext", #"{"data":[]}"#, 39_002),
+    ("eventTrigger", "{}", 39_002), ("eventTrigger", #"{"data":5}"#, 39_002),
+    ("eventTrigger", #"{"eventId":"e"}"#, 39_002),
   ]
 
   @Test("a command that is wrong is refused with the vendor's code", arguments: wrongCommands)
@@ -199,11 +296,40 @@ extension SessionTests {
     #expect(Self.refusal(actions)?.code == code && Self.refusal(actions)?.scope == .command)
   }
 
-  @Test("every command of the vendor's needs a connection: 39004", arguments: TuyaOrder.names)
-  func unconnected(name: String) {
+  static let namedMembers: [(TuyaInput, String)] = [
+    (
+      Script.extra("createSession", ["sessionId": 5]), "\"createSession\": \"sessionId\" must be a string"
+    ),
+    (
+      Script.extra("createSession", ["sessionId": "a b"]),
+      "\"createSession\": \"sessionId\" must have 1 to 128 visible ASCII characters"
+    ),
+    (
+      Script.extra("createSession", ["user": "u"]),
+      "\"createSession\": \"user\" is not known; known are \"sessionId\", \"reuseDataChannel\" and \"userDatas\""
+    ),
+    (.command(.update(.object([]))), "\"update\": \"values\" must be an object that says what changes"),
+    (.command(.update(5)), "\"update\": \"values\" must be an object that says what changes"),
+    (Script.extra("eventTrigger", ["data": 5]), "\"eventTrigger\": \"data\" must be an object"),
+    (Script.extra("updateContext"), "\"updateContext\": \"data\" is missing; it must be an object"),
+  ]
+
+  @Test("a refusal names the member as the command has it", arguments: namedMembers)
+  func namesMember(command: TuyaInput, text: String) {
+    var player = Self.player(.pushToTalk)
+    #expect(Self.refusal(player.play(command))?.text == text)
+    // In "begin" it is a member of "values".
+    var ended = Script.Player(Script.rules(.pushToTalk, waitsAfterEnd: true))
+    for name in ["start", "connected", "hangUp"] { ended.play(name) }
+    let refused = Self.refusal(ended.play(.command(.begin(values: ["sessionId": 5]))))
+    #expect(refused?.text == "\"begin\": \"values.sessionId\" must be a string")
+  }
+
+  @Test("every command of the vendor's needs a connection: 39004", arguments: TuyaOrder.Name.allCases)
+  func unconnected(name: TuyaOrder.Name) {
     for phase in [TuyaSession.Phase.idle, .connecting, .waiting] {
       var player = Self.player(.pushToTalk, in: phase)
-      #expect(Self.refusal(player.play(Script.extra(name)))?.code == 39_004)
+      #expect(Self.refusal(player.play(Script.extra(name.rawValue)))?.code == 39_004)
     }
   }
 

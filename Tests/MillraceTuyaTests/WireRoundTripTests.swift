@@ -199,11 +199,21 @@ struct WireRoundTripTests {
     for dialect in [TuyaDialect.v1, .v21] {
       #expect(try TuyaUserData.read(TuyaUserData.bytes(data, dialect), dialect) == data)
     }
-    let text = TuyaUserData.bytes(data, .v21, asText: true)
-    #expect(String(decoding: text, as: UTF8.self).contains(#""chatAttributes":"{\"a\":1}""#))
-    #expect(try TuyaUserData.read(text, .v21) == data)
+    let text = #"{"language":"en","chatAttributes":"{\"a\":1}","payloadsEndDataId":7,"4711":"x"}"#
+    #expect(try TuyaUserData.read(Array(text.utf8), .v21) == data)
     #expect(
       TuyaUserData.bytes(["payloadsEndDataId": 1], .v1) == [0x03, 0xEA, 2, 0, 0, 0, 2, 0, 1])
+  }
+
+  @Test("a number of the user data keeps its value in v1, whatever its size")
+  func numbers() throws {
+    let data: JSONValue = [
+      "errorCode": 39_001, "chatAttributes": 2, "4711": 70_000, "payloadsEndDataId": 70_000,
+      "4712": .number("18446744073709551615"),
+    ]
+    #expect(try TuyaUserData.read(TuyaUserData.bytes(data, .v1), .v1) == data)
+    #expect(TuyaUserData.bytes(["chatAttributes": 2], .v1) == [0x03, 0xEB, 1, 0, 0, 0, 1, 2])
+    #expect(TuyaUserData.bytes(["errorCode": -1], .v1) == [0x03, 0xEE, 6, 0, 0, 0, 2] + Array("-1".utf8))
   }
 
   @Test("parameters are read as they were written, in both forms", arguments: [TuyaDialect.v1, .v21])

@@ -1,4 +1,5 @@
 public import MillraceConformance
+public import MillraceDialog
 public import MillraceNet
 
 /// How a double is started.
@@ -30,9 +31,12 @@ public struct DoubleOptions: Sendable {
   public init() {}
 
   /// The scenario, with the members of a service.
-  /// - Parameter faults: the faults that the double can perform, and where: a file with others is rejected. nil: any.
+  /// - Parameters:
+  ///   - faults: the faults that the double can perform, and where: a file with others is rejected. nil: any.
+  ///   - kickReasons: the reasons that the double can state when it removes a client: a file with others is rejected. nil: any.
+  /// - Throws: what is wrong with the file. A voice of its own is tried out, unless replies are numbered: tens of milliseconds.
   public func load<Own, OwnTurn>(
-    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil
+    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil, kickReasons: Set<KickReason>? = nil
   ) throws(DoubleProblem) -> DoubleScenario<Own, OwnTurn> {
     var made: DoubleScenario<Own, OwnTurn>
     switch scenario {
@@ -40,9 +44,14 @@ public struct DoubleOptions: Sendable {
     case .conversation: made = .conversation
     case .text(let text, let name):
       do throws(ScenarioProblem) {
-        made = try DoubleScenario(parsing: text, name: name, faults: faults)
+        made = try DoubleScenario(parsing: text, name: name, faults: faults, kickReasons: kickReasons)
       } catch {
         throw .scenario(error)
+      }
+      // Found out now: during a reply it would only be a failure of the service.
+      let isUsual = made.voice == DoubleScenario<Own, OwnTurn>().voice
+      if !made.isNumbered, !isUsual, let problem = SpeechSynthesizer.problem(voice: made.voice) {
+        throw .other("\(name): \(problem)")
       }
     }
     made.keeps = keeps

@@ -29,6 +29,8 @@ public protocol ServiceProgram: SendableMetatype {
   static var nodeTypes: [String] { get }
   /// The doubles for the conformance suite of these nodes.
   static var conformance: [any ServiceDouble.Type] { get }
+  /// True for a service that continues a dialogue over another connection; false for one with which another dialogue begins. Default: true.
+  static var resumes: Bool { get }
 
   /// Starts the double on this machine.
   static func start(_ options: DoubleOptions) async throws(DoubleProblem) -> any RunningDouble
@@ -52,6 +54,7 @@ public protocol ServiceProgram: SendableMetatype {
 
 extension ServiceProgram {
   public static var conformance: [any ServiceDouble.Type] { [] }
+  public static var resumes: Bool { true }
   public static func nodeMembers(port: Int, for use: NodeUse) -> [JSONValue.Member]? { nil }
   public static func nodeMembers(
     port: Int, trusting authority: String, for use: NodeUse

@@ -1,5 +1,5 @@
 public import MillraceConformance
-internal import MillraceDialog
+public import MillraceDialog
 internal import MillraceGraph
 
 extension DoubleScenario {
@@ -8,12 +8,13 @@ extension DoubleScenario {
   ///   - text: JSON.
   ///   - name: the file name in messages.
   ///   - faults: the faults that the double can perform, and where: others are rejected. nil: any.
+  ///   - kickReasons: the reasons that the double can state when it removes a client: others are rejected. nil: any.
   public init(
     parsing text: String, name: String = "scenario",
-    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil
+    faults: [ServiceFault.Kind: Set<ServiceFault.Place>]? = nil, kickReasons: Set<KickReason>? = nil
   ) throws(ScenarioProblem) {
     self.init()
-    let reader = try ScenarioReader(parsing: text, name: name, faults: faults)
+    let reader = try ScenarioReader(parsing: text, name: name, faults: faults, kickReasons: kickReasons)
     for member in try reader.members(reader.document.root, of: "a scenario") {
       if try read(member, reader) { continue }
       if try own.read(member, reader) { continue }
@@ -100,7 +101,7 @@ extension ServiceFault {
       case "at": place = try reader.word(member)
       case "code": code = try reader.integer(member, 0...99_999_999)
       case "name": name = try reader.text(member)
-      case "reason": reason = try reader.word(member)
+      case "reason": reason = try Self.kickReason(member, reader)
       default: throw reader.unknown(member, of: "a fault", ["kind", "at", "code", "name", "reason"])
       }
     }
@@ -116,5 +117,17 @@ extension ServiceFault {
       members.first { $0.key == "at" }?.value ?? node,
       "this double has no fault \"\(self.kind.rawValue)\" at \(place.rawValue)", hint: "it has it at \(known)"
     )
+  }
+
+  /// A reason that the double can state.
+  private static func kickReason(
+    _ member: JSONMember, _ reader: ScenarioReader
+  ) throws(ScenarioProblem) -> KickReason {
+    let reason: KickReason = try reader.word(member)
+    guard let reasons = reader.kickReasons, !reasons.contains(reason) else { return reason }
+    let known = KickReason.allCases.filter(reasons.contains).map(\.rawValue).joined(separator: ", ")
+    throw reader.problem(
+      member.value, "this double does not state the reason \"\(reason.rawValue)\"",
+      hint: known.isEmpty ? "it states none; remove it" : "it states \(known), or none without a \"reason\"")
   }
 }

@@ -1,4 +1,5 @@
 internal import MillraceConformance
+internal import MillraceDialog
 public import MillraceGraph
 public import MillraceJSON
 
@@ -14,11 +15,15 @@ public struct ScenarioReader: Sendable {
   public let document: JSONDocument
   /// The faults that the double can perform, and where; nil: any.
   let faults: [ServiceFault.Kind: Set<ServiceFault.Place>]?
+  /// The reasons that the double can state when it removes a client; nil: any.
+  let kickReasons: Set<KickReason>?
 
   init(
-    parsing text: String, name: String, faults: [ServiceFault.Kind: Set<ServiceFault.Place>]?
+    parsing text: String, name: String, faults: [ServiceFault.Kind: Set<ServiceFault.Place>]?,
+    kickReasons: Set<KickReason>?
   ) throws(ScenarioProblem) {
     self.faults = faults
+    self.kickReasons = kickReasons
     do throws(Problem) { document = try JSONDocument.scan(SourceFile(name: name, text: text)) } catch {
       throw ScenarioProblem(description: error.description)
     }

@@ -20,6 +20,18 @@ public enum SpeechSynthesizer {
     }
   }
 
+  /// Why a double cannot speak with a voice, and the cure; nil when it can. Speaks a word to find out: tens of milliseconds, not for the
+  /// network thread.
+  /// - Parameter voice: the espeak-ng voice.
+  static func problem(voice: String) -> String? {
+    do throws(SynthesisError) {
+      _ = try speak("yes", voice: voice, format: .pcm, rate: 16_000)
+      return nil
+    } catch {
+      return error.description
+    }
+  }
+
   /// Speaks a text.
   /// - Parameters:
   ///   - text: the text.

@@ -68,6 +68,11 @@ extension TuyaAccess: CustomStringConvertible, CustomReflectable {
   public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
+extension WebAddress {
+  /// True when what is sent to this address is protected: by TLS, by the cipher of the dialect v1, or because it stays on this machine.
+  func isProtected(_ dialect: TuyaDialect) -> Bool { scheme == .tls || isLoopback || dialect == .v1 }
+}
+
 /// A text that is never printed, such as a password or a token.
 public struct TuyaSecret: Sendable, Hashable {
   /// The text itself.

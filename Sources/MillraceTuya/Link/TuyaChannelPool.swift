@@ -46,29 +46,37 @@ public struct TuyaChannels: Sendable, Hashable {
 /// The numbers of the data channels of one connection: odd ones to the cloud, from 1, even ones of the cloud, from 2, and those that are
 /// reserved for data that several sessions take. Pure.
 ///
-/// Each session has numbers of its own, so that what the cloud sends finds it. Those of a session that has ended rest as long as there are
-/// fresh ones: packets for it may still be under way.
+/// Each session has numbers of its own, so that what the cloud sends finds it. Those of a session that has ended rest as long as possible,
+/// as packets for it may still be under way: the oldest is given out first. To the cloud, numbers below the reserved ones come first, also
+/// those that have rested, and those behind them only when all of these are in use.
 public struct TuyaChannelPool: Sendable {
-  /// Numbers below this are given out first; those from here to `afterReserved` are reserved for sharing.
+  /// Odd numbers from here to `afterReserved` are reserved for sharing. Source: the allocator of the vendor's client, which continues at 121.
   static let reserved: UInt16 = 101
-  private static let afterReserved: UInt16 = 201
+  private static let afterReserved: UInt16 = 121
   /// Numbers from here on are not given out.
   private static let end: UInt16 = 4_001
+  /// How many videos can be shared besides the first.
+  private static let extraVideos = 5
 
   /// The numbers that are in use, and by how many sessions.
   private var used: [UInt16: Int] = [:]
   /// The next fresh numbers: even ones, and odd ones.
   private var fresh: [UInt16] = [2, 1]
   /// Numbers that were given back, the oldest first: even ones, and odd ones.
-  private var resting: [ArraySlice<UInt16>] = [[], []]
+  private var resting: [[UInt16]] = [[], []]
 
   /// Creates a pool in which every number is free.
   public init() {}
 
+  /// True for a number on which several sessions may send the same data.
+  static func isReserved(_ id: UInt16) -> Bool {
+    id % 2 == 1 && id >= reserved && id < afterReserved
+  }
+
   /// The numbers reserved for data that several sessions take. Source: the vendor's list of stream ids.
   static func shared(_ kind: TuyaDataKind, _ index: Int) -> UInt16? {
     switch kind {
-    case .video: index < 20 ? (index == 0 ? 101 : UInt16(109 + 2 * index)) : nil
+    case .video: index <= extraVideos ? (index == 0 ? 101 : UInt16(109 + 2 * index)) : nil
     case .audio: index == 0 ? 103 : nil
     case .image: index == 0 ? 105 : nil
     case .file: index == 0 ? 107 : nil
@@ -111,8 +119,7 @@ public struct TuyaChannelPool: Sendable {
     for channel in channels.sends + channels.receives {
       let left = (used[channel.id] ?? 1) - 1
       used[channel.id] = left > 0 ? left : nil
-      let isReserved = (Self.reserved..<Self.afterReserved).contains(channel.id)
-      if left == 0 && !isReserved { resting[Int(channel.id % 2)].append(channel.id) }
+      if left == 0 && !Self.isReserved(channel.id) { resting[Int(channel.id % 2)].append(channel.id) }
     }
   }
 
@@ -120,12 +127,19 @@ public struct TuyaChannelPool: Sendable {
   /// - Parameter isOdd: to the cloud.
   private mutating func free(isOdd: Bool) -> UInt16? {
     let kind = isOdd ? 1 : 0
-    let id = fresh[kind]
-    guard id < Self.end else { return resting[kind].popFirst() }
-    fresh[kind] = id + 2
-    if (Self.reserved..<Self.afterReserved).contains(fresh[kind]) {
-      fresh[kind] = Self.afterReserved + (isOdd ? 0 : 1)
+    // Of the even ones none is reserved.
+    let low = isOdd ? Self.reserved : Self.end
+    if fresh[kind] < low { return nextFresh(kind) }
+    if let index = resting[kind].firstIndex(where: { $0 < low }) { return resting[kind].remove(at: index) }
+    if !resting[kind].isEmpty { return resting[kind].removeFirst() }
+    return fresh[kind] < Self.end ? nextFresh(kind) : nil
+  }
+
+  private mutating func nextFresh(_ kind: Int) -> UInt16 {
+    defer {
+      fresh[kind] += 2
+      if Self.isReserved(fresh[kind]) { fresh[kind] = Self.afterReserved }
     }
-    return id
+    return fresh[kind]
   }
 }

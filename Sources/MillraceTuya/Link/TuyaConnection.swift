@@ -40,6 +40,7 @@ public final class TuyaConnection: @unchecked Sendable {
   private var lines: [Int: TuyaLine] = [:]
   private var routes = TuyaRoutes()
   private var streams = TuyaSharedStreams()
+  private var stores = TuyaStoreQueue()
   private var socket: TuyaSocket?
   private var attempt = 0
   private var access = TuyaAccess()
@@ -117,12 +118,13 @@ public final class TuyaConnection: @unchecked Sendable {
     return TuyaShare(number, of: self, inbox)
   }
 
-  /// A session leaves.
-  /// - Parameter isProper: the close is announced to the cloud; a program that exits waits for it.
+  /// A session leaves. A program that exits waits for it.
+  /// - Parameter isProper: its close is announced to the cloud. Otherwise it is only where other sessions keep the connection: the cloud
+  ///   would take the id of the session as used until the connection ends.
   func detach(_ number: Int, isProper: Bool) {
     LastRequests.begin()
     loop.run { [self] in
-      if isProper { closeSession(of: number, .ok) }
+      if isProper || lines.count > 1 { closeSession(of: number, .ok) }
       forget(number)
       if lines.isEmpty { handle(.close) } else { turn() }
       LastRequests.end()
@@ -163,6 +165,14 @@ public final class TuyaConnection: @unchecked Sendable {
     if overfull.remove(number) != nil { noteRoom(number) }
   }
 
+  /// Ends a session that has failed, without a word to the cloud, and the connection behind the last one.
+  private func end(_ number: Int, _ error: DialogError) {
+    guard let line = lines[number] else { return }
+    forget(number)
+    line.end(error)
+    if lines.isEmpty { handle(.close) }
+  }
+
   private func endLines(_ error: DialogError) {
     let ended = lines.values.sorted { $0.number < $1.number }
     lines = [:]
@@ -198,18 +208,13 @@ public final class TuyaConnection: @unchecked Sendable {
 
   func carryOut(_ call: TuyaCall, _ grant: TuyaGrant, of number: Int) {
     guard link.state == .connected, lines[number] != nil else {
-      if let number = call.number { fail(.tuya(.notConnected, "there is no connection"), number, of: number) }
+      if let call = call.number { fail(.tuya(.notConnected, "there is no connection"), call, of: number) }
       return
     }
     do throws(DialogError) {
       switch call {
-      case .createSession(let creation): try create(creation, grant, of: number)
+      case .createSession(let creation): create(creation, grant, of: number)
       case .closeSession(let status): closeSession(of: number, status)
-      case .breakEvent(let event, _):
-        for call in outbox.breakOff(event, of: number) {
-          fail(.tuya(.invalidEvent, "the event was broken off", scope: .command), call, of: number)
-        }
-        try add(call, of: number)
       case .beginVoice:
         try add(call, of: number)
         restartShared(joinedBy: number)
@@ -225,11 +230,26 @@ public final class TuyaConnection: @unchecked Sendable {
     tell(number, [.message(.failed(error, call: call))])
   }
 
-  private func create(_ creation: TuyaCreation, _ grant: TuyaGrant, of number: Int) throws(DialogError) {
+  /// Creates the session of a line. Where that fails the line ends, and the others continue.
+  private func create(_ creation: TuyaCreation, _ grant: TuyaGrant, of number: Int) {
     closeSession(of: number, .ok)
-    let channels = try routes.create(number, creation, grant.terms)
-    let packet = lines[number]?.create(creation, grant, channels)
-    if let packet { outbox.add(packet, bytes: 0, of: number) }
+    do throws(DialogError) {
+      let channels = try routes.create(number, creation, grant.terms)
+      let packet = lines[number]?.create(creation, grant, channels)
+      if let packet { outbox.add(packet, bytes: 0, of: number) }
+    } catch { end(number, error) }
+  }
+
+  /// The packet that creates a session cannot be written: the cloud never learns of the session.
+  private func failCreation(of number: Int, _ problem: TuyaWireProblem) {
+    outbox.discard(number)
+    _ = streams.leave(number)
+    end(
+      number,
+      .tuya(
+        .invalidParameter,
+        "the session cannot be created: \(problem.text); shorten \"sessionAttributes\" or the token, or raise \"maxFragment\"",
+        reaction: .refuse))
   }
 
   private func closeSession(of number: Int, _ status: TuyaStatus) {
@@ -263,8 +283,13 @@ public final class TuyaConnection: @unchecked Sendable {
       switch order {
       case .packet(let packet, let bytes): outbox.add(packet, bytes: bytes, of: number)
       case .last(let packet, let event): outbox.add(packet, bytes: 0, of: number, endsDataOf: event)
+      case .breaks(let packet, let event):
+        for call in outbox.breakOff(event, of: number, by: packet) {
+          fail(.tuya(.invalidEvent, "the event was broken off", scope: .command), call, of: number)
+        }
       case .bulk(let bulk, let source, let event, let call):
         try enqueue(bulk, source, event, call, of: number)
+        line.noteQueued(bulk)
       case .sent(let call): tell(number, [.message(.sent(call: call))])
       }
     }
@@ -274,7 +299,7 @@ public final class TuyaConnection: @unchecked Sendable {
     _ bulk: TuyaBulk, _ source: TuyaOutbox.Source, _ event: String?, _ call: Int, of number: Int
   ) throws(DialogError) {
     if case .bytes(let bytes) = source, bulk.isVideo {
-      let old = outbox.replace(waitingOn: bulk.dataID, of: number, by: bytes, call: call)
+      let old = outbox.replace(waitingOn: bulk.dataID, of: number, event: event, by: bytes, call: call)
       if let old { return tell(number, [.message(.sent(call: old))]) }
     }
     guard outbox.add(bulk, source, of: number, event: event, call: call) else {
@@ -291,7 +316,8 @@ public final class TuyaConnection: @unchecked Sendable {
   ) throws(DialogError) {
     guard let line = lines[number] else { return }
     _ = try line.id(of: channel)
-    let file = try TuyaFileReader(path, most: line.settings.largestFile)
+    let most = channel.kind == .file ? line.settings.largestFile : TuyaPicture.mostBytes
+    let file = try TuyaFileReader(path, most: most)
     lines[number]?.files[call] = file
     guard channel.kind == .file else {
       // A picture has to be whole: its size in pixels is in its head.
@@ -362,6 +388,10 @@ public final class TuyaConnection: @unchecked Sendable {
       case .send(let item):
         do throws(TuyaWireProblem) { try socket.write(item.packet) } catch {
           // Nothing of it was written: the others continue.
+          if let number = item.session, item.packet.type == .sessionNew {
+            failCreation(of: number, error)
+            continue
+          }
           let call = item.ends ?? item.progress?.call ?? 0
           let failure = DialogError.tuya(.invalidPacket, error.text, scope: .command)
           if let number = item.session { fail(failure, call, of: number) }
@@ -492,7 +522,7 @@ public final class TuyaConnection: @unchecked Sendable {
     case .opened: handle(.opened)
     case .received: handle(.received)
     case .packet(let packet): take(packet)
-    case .invalid(let text): handle(.invalid(text))
+    case .invalid(let problem): handle(.invalid(problem))
     case .ended(let error):
       socket = nil
       handle(.lost(error))
@@ -522,10 +552,21 @@ public final class TuyaConnection: @unchecked Sendable {
 
   /// Writes files that were received, without holding up the loop.
   private func store(_ files: [TuyaReceivedFile], of number: Int) {
-    for file in files {
-      Task {
-        let event = file.store()
-        onLoop { $0.tell(number, [event]) }
+    for file in files where !stores.add(file, of: number) {
+      let text = "a file was received and dropped: too many wait to be stored; check the disk of \"cache\""
+      tell(number, [TuyaReceivedFile.failure(text)])
+    }
+    storeNext()
+  }
+
+  private func storeNext() {
+    guard let entry = stores.next() else { return }
+    Task {
+      let event = entry.file.store()
+      onLoop { connection in
+        connection.stores.finish()
+        connection.tell(entry.session, [event])
+        connection.storeNext()
       }
     }
   }

@@ -4,6 +4,7 @@ internal import MillraceService
 
 /// The cloud's packets of one session, as its events. Pure.
 ///
+/// - Data on an id that the session has not listed is dropped; the first is reported.
 /// - Sound is passed on as it comes. What belongs to a stream whose beginning was not seen, or which began before something was broken off,
 ///   is dropped.
 /// - Images are put together; a JPEG is passed on, another format is stored as a file. Motion JPEG is passed on picture by picture.
@@ -31,6 +32,7 @@ struct TuyaDownlink: Sendable {
   private let dialect: TuyaDialect
   private let settings: TuyaWireSettings
   private var channels = TuyaChannels(sends: [], receives: [])
+  private var hasReportedUnlisted = false
   private var streams: [UInt16: Stream] = [:]
   private var texts: [UInt16: TuyaTextAssembler] = [:]
   /// The last format of sound of each channel.
@@ -97,10 +99,9 @@ struct TuyaDownlink: Sendable {
         if type == .mcpCommand { return events + [.invalidMessage("the data of an event are \(error)")] }
       }
     }
+    // What is not valid has ended the connection: `TuyaPacketForm.check`.
     if let bytes = attributes.bytes(.userData), !bytes.isEmpty {
-      do throws(TuyaWireProblem) { event.userData = try TuyaUserData.read(bytes, dialect) } catch {
-        events.append(.invalidMessage(error.text))
-      }
+      event.userData = try? TuyaUserData.read(bytes, dialect)
     }
     return events + [.message(.event(event))]
   }
@@ -110,6 +111,8 @@ struct TuyaDownlink: Sendable {
   private mutating func media(
     _ type: TuyaPacketType, _ head: TuyaMediaHead, _ bytes: [UInt8], _ attributes: TuyaAttributes
   ) -> [Event] {
+    // Each id may hold a stream of up to `largestFile` bytes: only those that were agreed on do.
+    guard channels.kind(ofReceived: head.dataID) != nil else { return reportUnlisted(head.dataID) }
     if type == .text { return text(head, bytes) }
     if head.flag.begins {
       let (stream, events) = begin(type, head, attributes)
@@ -119,29 +122,34 @@ struct TuyaDownlink: Sendable {
     return take(bytes, head)
   }
 
+  private mutating func reportUnlisted(_ id: UInt16) -> [Event] {
+    guard !hasReportedUnlisted else { return [] }
+    hasReportedUnlisted = true
+    return [.invalidMessage("data came on id \(id), which is none of the session's; it is dropped")]
+  }
+
   private mutating func begin(
     _ type: TuyaPacketType, _ head: TuyaMediaHead, _ attributes: TuyaAttributes
   ) -> (Stream?, [Event]) {
     var stream = Stream(type: type)
-    do throws(TuyaWireProblem) {
-      switch type {
-      case .audio:
-        let format = try TuyaAudioParameters(attributes) ?? formats[head.dataID]
-        guard let format else { return (nil, [.invalidMessage("sound begins without its format")]) }
-        formats[head.dataID] = format
-        stream.isLive = true
-        return (stream, [.message(.streamBegan(.audio(format)))])
-      case .video:
-        guard let format = try TuyaVideoParameters(attributes) else {
-          return (nil, [.invalidMessage("a video begins without its format")])
-        }
-        stream.video = format
-        stream.isLive = format.codec == TuyaVideoParameters.mjpeg
-        return (stream, stream.isLive ? [.message(.streamBegan(.video(format)))] : [])
-      case .image: stream.image = try TuyaImageParameters(attributes)
-      default: stream.file = try TuyaFileParameters(attributes)
+    // Parameters that are not valid have ended the connection: `TuyaPacketForm.check`.
+    switch type {
+    case .audio:
+      let format = (try? TuyaAudioParameters(attributes)) ?? formats[head.dataID]
+      guard let format else { return (nil, [.invalidMessage("sound begins without its format")]) }
+      formats[head.dataID] = format
+      stream.isLive = true
+      return (stream, [.message(.streamBegan(.audio(format)))])
+    case .video:
+      guard let format = try? TuyaVideoParameters(attributes) else {
+        return (nil, [.invalidMessage("a video begins without its format")])
       }
-    } catch { return (nil, [.invalidMessage(error.text)]) }
+      stream.video = format
+      stream.isLive = format.codec == TuyaVideoParameters.mjpeg
+      return (stream, stream.isLive ? [.message(.streamBegan(.video(format)))] : [])
+    case .image: stream.image = try? TuyaImageParameters(attributes)
+    default: stream.file = try? TuyaFileParameters(attributes)
+    }
     return (stream, [])
   }
 

@@ -82,6 +82,50 @@ enum TuyaFileFormat {
   }
 }
 
+/// Files that were received and wait to be written, one after the other: a slow disk takes one thread, and no more memory than this. Pure.
+struct TuyaStoreQueue: Sendable {
+  struct Entry: Sendable {
+    var file: TuyaReceivedFile
+    /// The session it is for.
+    var session: Int
+
+    /// Roughly what it takes in memory.
+    var size: Int { file.bytes.count + TuyaEventSize.overhead }
+  }
+
+  /// Bytes that may wait in all.
+  static let most = 64 << 20
+
+  private var waiting = TuyaQueue<Entry>()
+  /// Bytes that wait or are being written.
+  private var bytes = 0
+  /// Bytes of the file that is being written; nil: none is.
+  private var writing: Int?
+
+  /// Adds a file.
+  /// - Returns: false where too much waits; it is dropped.
+  mutating func add(_ file: TuyaReceivedFile, of session: Int) -> Bool {
+    let entry = Entry(file: file, session: session)
+    guard bytes == 0 || bytes + entry.size <= Self.most else { return false }
+    bytes += entry.size
+    waiting.append(entry)
+    return true
+  }
+
+  /// The file to write now; nil: none waits, or one is being written.
+  mutating func next() -> Entry? {
+    guard writing == nil, let entry = waiting.popFirst() else { return nil }
+    writing = entry.size
+    return entry
+  }
+
+  /// The file that `next` gave was written, or could not be.
+  mutating func finish() {
+    bytes -= writing ?? 0
+    writing = nil
+  }
+}
+
 /// A file that was received, on its way to the cache folder.
 struct TuyaReceivedFile: Sendable {
   /// Bytes of the longest name: file systems take 255, and a number may be added.
@@ -106,11 +150,17 @@ struct TuyaReceivedFile: Sendable {
       guard file >= 0, write(to: file) else {
         let reason = unsafe String(cString: strerror(errno)).lowercased()
         if file >= 0 { unsafe unlink(path) }
-        return .invalidMessage("a file was received and cannot be stored: \(reason); check \"cache\"")
+        return Self.failure("a file was received and cannot be stored: \(reason); check \"cache\"")
       }
       return .message(.file(path: path, name: self.name, kind: kind))
     }
-    return .invalidMessage("a file was received and cannot be stored: \"cache\" is full of its name")
+    return Self.failure(
+      "a file was received and cannot be stored: \"cache\" is full of its name; empty it")
+  }
+
+  /// What is reported of a file that this machine cannot keep. The cloud is not to blame.
+  static func failure(_ text: String) -> ServiceEvent<TuyaNotice> {
+    .message(.failed(.tuya(.common, text), call: 0))
   }
 
   private func write(to file: Int32) -> Bool {

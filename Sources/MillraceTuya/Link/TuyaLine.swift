@@ -12,6 +12,8 @@ struct TuyaLine {
     case packet(TuyaPacket, bytes: Int)
     /// A packet that ends the data of an event, behind its pictures and files.
     case last(TuyaPacket, event: String)
+    /// An event is broken off by this packet, or over for the cloud already: its pictures and files are discarded.
+    case breaks(TuyaPacket?, event: String)
     /// A picture or a file.
     case bulk(TuyaBulk, TuyaOutbox.Source, event: String?, call: Int)
     /// There is nothing to send: another session has sent the same.
@@ -35,6 +37,7 @@ struct TuyaLine {
   private var voiceID: UInt16?
   /// A frame of the present stream was not valid, and that was said.
   private var hasComplained = false
+  /// The channels on which a video of the present event has begun.
   private var videos: Set<UInt16> = []
   private var reported: [Int: Int] = [:]
   private var downlink: TuyaDownlink
@@ -168,8 +171,12 @@ struct TuyaLine {
     switch call {
     case .requestToken, .createSession, .closeSession, .heldImage: return []
     case .startEvent(let id, let userData):
+      // The cloud has ended the one before.
+      let orders: [Order] = event.map { [.breaks(nil, event: $0)] } ?? []
       event = id
-      return [.packet(eventPacket(.start, id, userData), bytes: 0)]
+      // A stream belongs to its event, however that has ended.
+      videos = []
+      return orders + [.packet(eventPacket(.start, id, userData), bytes: 0)]
     case .beginVoice:
       guard let channel = channels.sends.first(where: { $0.kind == .audio }) else {
         throw .tuya(.invalidChannel, "the agent takes no audio; its token does not list it", scope: .command)
@@ -186,7 +193,7 @@ struct TuyaLine {
     case .breakEvent(let id, let userData):
       if event == id { event = nil }
       downlink.breakOff()
-      return [.packet(eventPacket(.chatBreak, id, userData), bytes: 0)]
+      return [.breaks(eventPacket(.chatBreak, id, userData), event: id)]
     case .event(let type, let id, let data, let userData):
       let packet = eventPacket(type, id, userData, data: data?.bytes ?? [])
       return [.packet(packet, bytes: data?.bytes.count ?? 0)]
@@ -244,6 +251,7 @@ struct TuyaLine {
     _ streams: inout TuyaSharedStreams
   ) throws(DialogError) -> [Order] {
     guard !text.isEmpty else { throw .tuya(.invalidPacket, "the text is empty", scope: .command) }
+    try TuyaQuestion.check(text)
     let (id, bytes) = (try id(of: channel), Array(text.utf8))
     guard !streams.repeats(bytes, of: number, on: id, at: now) else { return [] }
     var attributes = TuyaAttributes()
@@ -252,15 +260,12 @@ struct TuyaLine {
     return [.packet(packet, bytes: bytes.count)]
   }
 
-  private mutating func image(
+  private func image(
     _ bytes: [UInt8], _ format: TuyaImageFormat, _ channel: TuyaChannelName, _ userData: JSONValue?,
     _ call: Int, at now: UInt64, _ streams: inout TuyaSharedStreams
   ) throws(DialogError) -> [Order] {
-    guard !bytes.isEmpty, bytes.count <= settings.largestFile else {
-      throw .tuya(
-        .invalidPacket, "an image of \(bytes.count) bytes is not between 1 and \(settings.largestFile)",
-        scope: .command)
-    }
+    guard !bytes.isEmpty else { throw .tuya(.invalidPacket, "the image is empty", scope: .command) }
+    try TuyaPicture.check(size: bytes.count)
     let id = try id(of: channel)
     guard !streams.repeats(bytes, of: number, on: id, at: now) else { return [.sent(call: call)] }
     let (width, height) = TuyaImageSize.read(bytes) ?? (0, 0)
@@ -268,11 +273,16 @@ struct TuyaLine {
     if channel.kind == .video {
       let parameters = TuyaVideoParameters(
         codec: TuyaVideoParameters.mjpeg, width: width, height: height, fps: 0)
-      kind = .video(parameters, isFirst: videos.insert(id).inserted)
+      kind = .video(parameters, isFirst: !videos.contains(id))
     } else {
       kind = .image(TuyaImageParameters(format: Int(format.rawValue), width: width, height: height))
     }
     return [.bulk(bulk(kind, id, userData, at: now), .bytes(bytes), event: event, call: call)]
+  }
+
+  /// A picture or a file waits to be sent.
+  mutating func noteQueued(_ bulk: TuyaBulk) {
+    if bulk.isVideo { videos.insert(bulk.dataID) }
   }
 
   private func bulk(

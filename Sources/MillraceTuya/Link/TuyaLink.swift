@@ -47,7 +47,7 @@ public struct TuyaLink: Sendable {
     /// The byte stream was lost, or could not be opened.
     case lost(DialogError)
     /// What arrived is not valid.
-    case invalid(String)
+    case invalid(TuyaWireProblem)
     /// Nobody needs the connection any more.
     case close
     /// Reading was paused, or continues: meanwhile the cloud's silence is not its fault.
@@ -101,6 +101,8 @@ public struct TuyaLink: Sendable {
   private var lastUse: Nanoseconds = 0
   private var nextRefresh: Nanoseconds?
   private var isDelayed = false
+  /// The cloud has accepted a login: the local key is right.
+  private var hasConnected = false
 
   /// Creates the state of a connection that is not open.
   /// - Parameter target: its times.
@@ -163,11 +165,8 @@ public struct TuyaLink: Sendable {
       lastUse = now
       return []
     case (.lost(let error), _) where isActive: return end(.closed, [], error)
-    case (.invalid(let text), _) where isActive:
-      let error = DialogError.tuya(
-        .common, "the cloud sent an invalid frame: \(text); the connection was closed", category: .network,
-        reaction: .reconnect)
-      return end(.closed, [.cancel], error)
+    case (.invalid(let problem), _) where isActive:
+      return end(.closed, [.cancel], error(for: problem))
     case (.close, .connected):
       state = .closed
       return [.sendClose(.closedByClient), .shut]
@@ -192,6 +191,7 @@ public struct TuyaLink: Sendable {
   private mutating func answered(_ status: TuyaStatus, _ id: String, at now: Nanoseconds) -> [Action] {
     guard status == .ok else { return closedByCloud(status) }
     state = .connected
+    hasConnected = true
     limit = nil
     self.id = id
     lastReceived = now
@@ -208,6 +208,18 @@ public struct TuyaLink: Sendable {
   private mutating func end(_ state: State, _ actions: [Action], _ error: DialogError) -> [Action] {
     self.state = state
     return actions + [.ended(error)]
+  }
+
+  /// What an invalid frame means. A signature that is wrong from the first is that of another key, which no other attempt changes.
+  private func error(for problem: TuyaWireProblem) -> DialogError {
+    guard problem.code == .signMismatch, !hasConnected else {
+      return .tuya(
+        .common, "the cloud sent an invalid frame: \(problem); the connection was closed", category: .network,
+        reaction: .reconnect)
+    }
+    return .tuya(
+      .common, "the cloud signs with another key; check \"localKey\", \"client\" and \"signLevel\"",
+      category: .auth, reaction: .refuse, detail: problem.code.rawValue)
   }
 
   // MARK: Time

@@ -111,7 +111,7 @@ public struct TuyaOutbox: Sendable {
   private let rate: Int
   private let unsent: Int
 
-  private var urgent: ArraySlice<Item> = []
+  private var urgent = TuyaQueue<Item>()
   private var jobs: [Job] = []
   private var held: [Int: ArraySlice<Held>] = [:]
   private var nextJob = 1
@@ -128,14 +128,8 @@ public struct TuyaOutbox: Sendable {
     unsent = max(1, target.unsent)
   }
 
-  /// True when nothing waits.
-  public var isEmpty: Bool { urgent.isEmpty && jobs.isEmpty }
-
   /// True when nothing urgent waits.
   public var isUrgentEmpty: Bool { urgent.isEmpty }
-
-  /// Bytes that wait before the next frame of a session's sound.
-  public func backlog(of session: Int) -> Int { urgentBytes + held(of: session) }
 
   /// Bytes of a session's packets that wait for its pictures and files.
   func held(of session: Int) -> Int { held[session]?.reduce(0) { $0 + $1.bytes } ?? 0 }
@@ -186,13 +180,14 @@ public struct TuyaOutbox: Sendable {
     return true
   }
 
-  /// Replaces a picture of a video that has not been sent by a later one: a camera may be faster than the network.
+  /// Replaces a picture of a video that has not been sent by a later one of the same event: a camera may be faster than the network.
   /// - Returns: the call of the older one; nil: none waits.
   public mutating func replace(
-    waitingOn dataID: UInt16, of session: Int, by bytes: [UInt8], call: Int
+    waitingOn dataID: UInt16, of session: Int, event: String?, by bytes: [UInt8], call: Int
   ) -> Int? {
     let index = jobs.lastIndex { job in
       job.session == session && job.content.dataID == dataID && !job.hasBegun && job.content.isVideo
+        && job.event == event
     }
     guard let index else { return nil }
     let old = jobs[index].call
@@ -213,46 +208,74 @@ public struct TuyaOutbox: Sendable {
   public mutating func fail(_ number: Int) -> (session: Int, call: Int)? {
     guard let index = jobs.firstIndex(where: { $0.number == number }) else { return nil }
     let job = jobs.remove(at: index)
-    if job.hasBegun { endEarly(job) }
+    if job.hasBegun { endEarly(job, of: job.session) }
     release(job.session)
     return (job.session, job.call)
   }
 
-  /// An event is broken off: its pictures and files are not sent any further, nor what waited for them. Call it before the packet that
-  /// breaks the event is added.
+  /// An event is broken off: its pictures and files are not sent any further, nor what ends their data or the event.
+  /// - Parameter packet: the one that breaks the event. It takes the place of an end that waited, before an event that follows it. Nil: the
+  ///   cloud has ended the event.
   /// - Returns: the calls that were given up.
-  public mutating func breakOff(_ event: String, of session: Int) -> [Int] {
+  public mutating func breakOff(_ event: String, of session: Int, by packet: TuyaPacket?) -> [Int] {
     var given = jobs.filter { $0.session == session && $0.event == event }
     jobs.removeAll { $0.session == session && $0.event == event }
-    for job in given where job.hasBegun { endEarly(job) }
-    // Those that wait for pictures of an earlier event.
-    held[session]?.removeAll { entry in
-      guard case .job(let job) = entry, job.event == event else { return false }
-      given.append(job)
-      return true
+    // Streams end with their event.
+    if packet != nil { for job in given where job.hasBegun { endEarly(job, of: session) } }
+    var packet = packet
+    var rest: ArraySlice<Held> = []
+    for entry in held[session] ?? [] {
+      switch entry {
+      // It waits for pictures of an earlier event.
+      case .job(let job) where job.event == event: given.append(job)
+      case .item(let end, event):
+        guard let breaking = packet, case .event(.end, _) = end.packet.content else { continue }
+        rest.append(.item(Item(packet: breaking, session: session, bytes: 0), endsDataOf: nil))
+        packet = nil
+      default: rest.append(entry)
+      }
     }
+    held[session] = rest.isEmpty ? nil : rest
     release(session)
+    if let packet { add(packet, bytes: 0, of: session) }
     return given.map(\.call)
   }
 
-  /// The session has ended: nothing of it is sent any more, except what is ahead already.
+  /// The session has ended: nothing of it is sent any more, except what is ahead already. A picture that it has begun for other sessions,
+  /// too, is ended.
   public mutating func remove(_ session: Int) {
+    for job in jobs
+    where job.session == session && job.hasBegun && TuyaSharedStreams.isShared(job.content.dataID) {
+      endEarly(job, of: nil)
+    }
+    jobs.removeAll { $0.session == session }
+    held[session] = nil
+  }
+
+  /// The cloud does not know the session, because its creation could not be sent: nothing that came behind that is sent.
+  mutating func discard(_ session: Int) {
+    var waiting = urgent
+    urgent = TuyaQueue()
+    urgentBytes = 0
+    while let item = waiting.popFirst() {
+      if item.session != session { append(item) }
+    }
     jobs.removeAll { $0.session == session }
     held[session] = nil
   }
 
   /// The connection has ended.
   public mutating func clear() {
-    urgent = []
+    urgent = TuyaQueue()
     urgentBytes = 0
     jobs = []
     held = [:]
     due = .min
   }
 
-  private mutating func endEarly(_ job: Job) {
+  private mutating func endEarly(_ job: Job, of session: Int?) {
     let packet = job.content.packet(flag: .end, [], number: job.packets)
-    append(Item(packet: packet, session: job.session, bytes: 0))
+    append(Item(packet: packet, session: session, bytes: 0))
   }
 
   /// Lets what waited go, up to what waits for pictures and files that remain.

@@ -24,7 +24,10 @@ struct TuyaRoutes: Sendable {
         reaction: .refuse)
     }
     guard let channels = pool.take(terms, isShared: creation.isShared) else {
-      throw .tuya(.invalidParameter, "the agents of the connection have too many channels", reaction: .refuse)
+      throw .tuya(
+        .invalidParameter,
+        "the agents of the connection have too many channels; give some of the nodes another \"connection\"",
+        reaction: .refuse)
     }
     routes[line] = Route(session: creation.id, channels: channels)
     return channels

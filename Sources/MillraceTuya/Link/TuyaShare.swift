@@ -9,8 +9,13 @@ internal import Synchronization
 final class TuyaInbox: @unchecked Sendable {
   typealias Event = ServiceEvent<TuyaNotice>
 
+  private struct Entry: Sendable {
+    var event: Event
+    var bytes: Int
+  }
+
   private struct State {
-    var events: ArraySlice<(event: Event, bytes: Int)> = []
+    var events = TuyaQueue<Entry>()
     var bytes = 0
     var isScheduled = false
     /// The connection has stopped reading because of this session.
@@ -49,8 +54,8 @@ final class TuyaInbox: @unchecked Sendable {
   func add(_ events: [Event]) -> Bool {
     let (schedule, hasRoom) = state.withLock { state in
       for event in events {
-        let bytes = Self.bytes(of: event)
-        state.events.append((event, bytes))
+        let bytes = TuyaEventSize.bytes(of: event)
+        state.events.append(Entry(event: event, bytes: bytes))
         state.bytes += bytes
       }
       let schedule = !state.isScheduled && !events.isEmpty
@@ -60,16 +65,6 @@ final class TuyaInbox: @unchecked Sendable {
     }
     if schedule { loop.run { [self] in deliver() } }
     return hasRoom
-  }
-
-  /// What an event takes while it waits, besides what every one does.
-  private static func bytes(of event: Event) -> Int {
-    let overhead = 256
-    return switch event {
-    case .audio(let bytes), .image(let bytes): bytes.count + overhead
-    case .message(.text): overhead * 4
-    default: overhead
-    }
   }
 
   /// Notes how many bytes of this session's packets wait for its pictures. Any thread.
@@ -162,7 +157,7 @@ final class TuyaShare: Sendable {
     connection.detach(number, isProper: true)
   }
 
-  /// Leaves without closing the session; the last one to leave still closes the connection.
+  /// Leaves at once: the session is closed only where others keep the connection. The last one to leave still closes the connection.
   func cancel() {
     inbox.end()
     connection.detach(number, isProper: false)

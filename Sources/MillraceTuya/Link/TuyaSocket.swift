@@ -12,7 +12,7 @@ final class TuyaSocket: @unchecked Sendable {
     case received
     case packet(TuyaPacket)
     /// What arrived is no packet; nothing follows.
-    case invalid(String)
+    case invalid(TuyaWireProblem)
     /// The last event.
     case ended(DialogError)
   }
@@ -25,22 +25,31 @@ final class TuyaSocket: @unchecked Sendable {
   private let randoms: [String]
   private var buffer: [UInt8] = []
   private var stream: ByteStream?
+  private var isOpen = false
   private var isOver = false
   private let report: (Event) -> Void
 
   /// Opens a byte stream.
-  /// - Throws: 39002: something is missing to connect with.
+  /// - Throws: 39002: something is missing to connect with, or the token would go over the network in plain text.
   init(
     _ target: TuyaTarget, _ access: TuyaAccess, on loop: NetLoop, _ report: @escaping (Event) -> Void
   ) throws(DialogError) {
-    func missing(_ what: String) -> DialogError {
+    func missing(_ what: String, _ parameter: String) -> DialogError {
       .tuya(
-        .invalidParameter, "there is no \(what), in the parameters nor from the token provider",
+        .invalidParameter,
+        "there is no \(what), in the parameters nor from the token provider; set \"\(parameter)\", or let the provider give it",
         reaction: .refuse)
     }
-    guard let address = access.address else { throw missing("address") }
-    guard let client = access.client, !client.isEmpty else { throw missing("client id") }
-    guard let key = access.localKey else { throw missing("local key") }
+    guard let address = access.address else { throw missing("address", "url") }
+    // Of a parameter this is known before; a token server may name any address.
+    guard address.isProtected(target.dialect) else {
+      throw .tuya(
+        .invalidParameter,
+        "the token would go to \(address.authority) in plain text; the token server must give an address with TLS (\"domains\", \"ecc_tls_port\"), or, for an older installation, set \"dialect\" to v1",
+        reaction: .refuse)
+    }
+    guard let client = access.client, !client.isEmpty else { throw missing("client id", "client") }
+    guard let key = access.localKey else { throw missing("local key", "localKey") }
     self.target = target
     self.access = access
     self.client = client
@@ -131,7 +140,9 @@ final class TuyaSocket: @unchecked Sendable {
   private func take(_ event: ByteStreamEvent) {
     guard !isOver else { return }
     switch event {
-    case .opened: report(.opened)
+    case .opened:
+      isOpen = true
+      report(.opened)
     case .bytes(let bytes): read(bytes)
     case .drained: break
     case .finished:
@@ -139,7 +150,7 @@ final class TuyaSocket: @unchecked Sendable {
       end(
         .tuya(
           .common, "the cloud ended the connection without a word", category: .network, reaction: .reconnect))
-    case .closed(let end): self.end(DialogError(end, vendor: "tuya"))
+    case .closed(let end): self.end(.tuya(end, wasOpen: isOpen))
     }
   }
 
@@ -151,7 +162,7 @@ final class TuyaSocket: @unchecked Sendable {
         guard let packet = try reader.next() else { return }
         report(.packet(packet))
       } catch {
-        report(.invalid(error.description))
+        report(.invalid(error))
         isOver = true
       }
     }
@@ -175,5 +186,20 @@ final class TuyaSocket: @unchecked Sendable {
   func cancel() {
     isOver = true
     stream?.cancel()
+  }
+}
+
+extension DialogError {
+  /// The end of a byte stream under the vendor's code: 39010 once it was open, 39004 before. Category, reaction and text are those of any
+  /// byte stream.
+  static func tuya(_ end: ByteStreamEnd, wasOpen: Bool) -> DialogError {
+    var error = DialogError(end, vendor: "tuya")
+    // The answer of a proxy.
+    error.detail = error.code.map(String.init) ?? error.detail
+    error.code = (wasOpen ? TuyaErrorCode.sendFailed : .notConnected).rawValue
+    if end.problem?.kind == .tls, error.text.contains("no authority") {
+      error.text += "; set \"roots\" to a file with that authority's certificate (PEM), or check the address"
+    }
+    return error
   }
 }

@@ -48,9 +48,6 @@ public final class TuyaTokens: Sendable {
   // A provider keeps itself alive to renew its token.
   deinit { provider?.stop() }
 
-  /// True: another grant can be asked for.
-  public var isRenewable: Bool { provider != nil }
-
   // MARK: What the cloud thinks of a grant
 
   /// The cloud has refused a grant, or its time is over.
@@ -64,15 +61,23 @@ public final class TuyaTokens: Sendable {
     }
   }
 
+  /// The cloud has refused a session with a grant, over a connection that stands: it is not given out again. Unlike `refuse`, this says
+  /// nothing about whether a connection may be tried with another one.
+  public func discard(_ grant: TuyaGivenGrant) {
+    guard grant.source != nil else { return }
+    standing.withLock { $0.refused = grant }
+  }
+
   /// The cloud has accepted a grant.
   public func accept(_ grant: TuyaGivenGrant) { standing.withLock { $0.isSecond = false } }
 
   /// Asks for a grant. `done` is called once, never from within this call, on the loop.
   /// - Parameters:
   ///   - loop: where the answer arrives.
-  ///   - refused: a grant that the cloud has refused, which is not given out again; nil: none.
+  ///   - refused: a grant that the cloud has refused, or that is to be replaced: it is not given out again; nil: none.
+  ///   - isWish: the cloud has not refused it; a program asks for another one.
   public func grant(
-    on loop: NetLoop, refused: TuyaGivenGrant? = nil,
+    on loop: NetLoop, refused: TuyaGivenGrant? = nil, isWish: Bool = false,
     _ done: @escaping @Sendable (Result<TuyaGivenGrant, TuyaTokenProblem>) -> Void
   ) {
     guard let provider else {
@@ -83,7 +88,9 @@ public final class TuyaTokens: Sendable {
           isSame
             ? .failure(
               TuyaTokenProblem(
-                "the cloud has refused the token, and it cannot be renewed; give a new token, or a provider",
+                isWish
+                  ? "there is no \"provider\" to ask for another token; give \"refreshAuth\" a string \"token\""
+                  : "the cloud has refused the token, and it cannot be renewed; give a new token, or a provider",
                 isFinal: true))
             : .success(TuyaGivenGrant(grant: given, source: nil)))
       }

@@ -9,7 +9,7 @@ public struct TuyaWireSettings: Sendable, Hashable {
   public var voice: TuyaVoice
   /// The folder for files that are received; nil: they are dropped.
   public var cache: String?
-  /// Bytes of the largest file or image that is sent or received.
+  /// Bytes of the largest file that is sent, and of the largest file or image that is received.
   public var largestFile = 16 << 20
 
   /// Creates settings.
@@ -24,7 +24,8 @@ public struct TuyaWireSettings: Sendable, Hashable {
 /// The first events are `opened` and the notice `connected`: there is a grant, and the connection is authenticated. `closed` is the last,
 /// with the vendor's code. All calls come from the session's loop, and all events arrive there, never from within a call.
 ///
-/// A grant that the cloud refuses (401) is renewed once; where that one is refused too, or cannot be renewed, the session gives up.
+/// A connection whose grant the cloud refuses (401) is tried once more with another; where that one is refused too, or there is no other,
+/// the session gives up. A grant with which the cloud refuses a session (401, 605, 1001) is not used again.
 public final class TuyaWire: ServiceWire, @unchecked Sendable {
   private let connection: TuyaConnection
   private let settings: TuyaWireSettings
@@ -35,6 +36,8 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
   // On the session's loop.
   private var share: TuyaShare?
   private var grant: TuyaGivenGrant?
+  /// The grant with which the present session was created; nil: there is none, or it was refused.
+  private var inUse: TuyaGivenGrant?
   private var observation: TuyaTokens.Observation?
   private var isPaused = false
   private var isOver = false
@@ -86,6 +89,13 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
       if let grant { tokens.accept(grant) }
       deliver(.opened)
     case .closed(let error): return deliver(.closed(judged(error)))
+    case .message(.sessionAnswered(.unauthenticated)), .message(.sessionAnswered(.expired)),
+      .message(.sessionAnswered(.tokenExpired)), .message(.sessionClosed(.unauthenticated)),
+      .message(.sessionClosed(.expired)), .message(.sessionClosed(.tokenExpired)),
+      .message(.sessionState(.tokenExpired)):
+      // The next attempt must not begin with it again.
+      if let refused = inUse { tokens.discard(refused) }
+      inUse = nil
     default: break
     }
     deliver(event)
@@ -139,12 +149,19 @@ public final class TuyaWire: ServiceWire, @unchecked Sendable {
     }
     guard let share, let grant else { return true }
     guard !share.isStalled else { return false }
+    switch call {
+    case .createSession: inUse = grant
+    case .closeSession: inUse = nil
+    default: break
+    }
     share.call(call, grant.grant)
     return true
   }
 
   private func request(_ number: Int, _ rejectsPresent: Bool) {
-    tokens.grant(on: loop, refused: rejectsPresent ? grant : nil) { [weak self] result in
+    // While a session uses the grant, the cloud has not refused it.
+    tokens.grant(on: loop, refused: rejectsPresent ? grant : nil, isWish: inUse != nil) {
+      [weak self] result in
       guard let self else { return }
       switch result {
       case .success(let given):

@@ -90,8 +90,8 @@ struct TuyaEndpoint: ServiceEndpoint {
 
   mutating func command(forImage jpeg: [UInt8]) -> ImageCommand {
     guard jpeg.starts(with: [0xFF, 0xD8]) else { return .refuse("it is not a JPEG") }
-    guard jpeg.count <= TuyaResolution.pictureBytes else {
-      return .refuse("\(jpeg.count) bytes exceed the limit of \(TuyaResolution.pictureBytes)")
+    guard jpeg.count <= TuyaPicture.mostBytes else {
+      return .refuse("\(jpeg.count) bytes exceed the limit of \(TuyaPicture.mostBytes)")
     }
     picture = jpeg
     return .hold

@@ -11,7 +11,7 @@ enum TuyaResolution {
   private static let pieceBytes = 1_024
   /// The largest Opus packet, RFC 6716 section 3.4: three frames of 1,275 bytes in 60 ms, six in 120 ms.
   static let packetBytes = 7_680
-  /// The largest picture, in both directions. Source: 1 MB, the limit of the vendor's app.
+  /// The largest picture of a reply. It fits a packet of the cloud, which has at most `TuyaTarget.maxPacket` bytes.
   static let pictureBytes = 1 << 20
   /// Milliseconds of an Opus packet, and kbit/s, that the vendor's clients send.
   private static let opusFrames = [40, 60]
@@ -25,9 +25,12 @@ enum TuyaResolution {
       }
     }
     let sound = resolution.inputs["audio"]
-    check { () throws(NodeProblem) in _ = try rules(values, followsPlayback: true) }
+    check { () throws(NodeProblem) in
+      try TuyaSizes.check(values, try rules(values, followsPlayback: true))
+    }
     check { () throws(NodeProblem) in _ = try target(values) }
     check { () throws(NodeProblem) in try checkAccess(values) }
+    check { () throws(NodeProblem) in try TuyaCache.check(values) }
     check { () throws(NodeProblem) in _ = try voice(values, sound) }
     for (port, kind) in [("audio", "audio"), ("image", values.string("pictures")), ("file", "file")]
     where resolution.linkedInputs.contains(port) {
@@ -66,16 +69,17 @@ enum TuyaResolution {
 
   /// Checks that there is a place to connect to, and somebody to connect as.
   private static func checkAccess(_ values: ParameterValues) throws(NodeProblem) {
+    let isV1 = dialect(values) == .v1
     if values.given("token") == nil && values.given("provider") != nil {
       _ = try TuyaProvider(values)
     } else {
-      for name in ["url", "client", "localKey", "token"] where values.given(name) == nil {
+      let login = isV1 ? ["user", "password"] : []
+      for name in ["url", "client", "localKey", "token"] + login where values.given(name) == nil {
         throw NodeProblem(
           "without a provider, \"\(name)\" is needed", parameter: name,
           cure: "set it, or \"provider\" to the address of your token server")
       }
     }
-    let isV1 = values.string("dialect") == "v1"
     for name in ["user", "password"] where values.given(name) != nil && !isV1 {
       throw NodeProblem(
         "only the dialect v1 has a \"\(name)\"", parameter: name, cure: "leave it out, or set \"dialect\"")
@@ -146,6 +150,8 @@ enum TuyaResolution {
     rules.sessionAttributes = try values.object("sessionAttributes")
     rules.chatAttributes = try values.object("chatAttributes")
     rules.eventAttributes = try values.object("eventAttributes")
+    rules.room = TuyaFrameRoom(maxFragment: values.integer("maxFragment"), dialect(values))
+    rules.room.token = values.given("token")?.utf8.count ?? 0
     rules.onlyASR = values.bool("onlyAsr")
     rules.replyFormats = try TuyaWish.list(values)
     rules.pictures = TuyaRules.Pictures(rawValue: values.string("pictures")) ?? .image
@@ -169,7 +175,7 @@ enum TuyaResolution {
     do throws(NetError) { target.proxy = try values.proxy } catch {
       throw NodeProblem(error.text, parameter: "proxy")
     }
-    target.dialect = values.string("dialect") == "v1" ? .v1 : .v21
+    target.dialect = dialect(values)
     target.security =
       switch values.string("security") {
       case "sl2": .sl2
@@ -191,6 +197,10 @@ enum TuyaResolution {
     return target
   }
 
+  private static func dialect(_ values: ParameterValues) -> TuyaDialect {
+    values.string("dialect") == "v1" ? .v1 : .v21
+  }
+
   private static func access(_ values: ParameterValues) throws(NodeProblem) -> TuyaAccess {
     var access = TuyaAccess()
     if let text = values.given("url") {
@@ -202,8 +212,7 @@ enum TuyaResolution {
       guard address.scheme.isStream else {
         throw NodeProblem("the service's address must begin with tls: or tcp:", parameter: "url")
       }
-      // v1 encrypts by itself.
-      guard address.scheme == .tls || address.isLoopback || values.string("dialect") == "v1" else {
+      guard address.isProtected(dialect(values)) else {
         throw NodeProblem(
           "the token would go over the network in plain text", parameter: "url", cure: "use tls:")
       }

@@ -90,7 +90,9 @@ extension TuyaStatus {
     case .unauthenticated:
       Meaning(
         category: .auth, reaction: .refuse,
-        text: "the identity or the token was refused; check \"client\", \"localKey\" and the token")
+        text:
+          "the identity or the token was refused; check \"client\", \"localKey\" and the token, with the dialect v1 also \"user\" and \"password\""
+      )
     case .notFound:
       Meaning(category: .request, reaction: .refuse, text: "not found; check the agent and its token")
     case .timeout: Meaning(category: .network, reaction: .reconnect, text: "the cloud waited too long")
@@ -110,7 +112,14 @@ extension TuyaStatus {
         category: .quota, reaction: .refuse,
         text: "the connection has as many sessions as it may have; name another \"connection\"")
     case .tokenExpired: Meaning(category: .auth, reaction: .reconnect, text: "the agent token has expired")
-    default: Meaning(category: .internal, reaction: .reconnect, text: "an unknown status")
+    case let status where (500..<600).contains(status.rawValue):
+      Meaning(
+        category: .internal, reaction: .reconnect,
+        text: "the cloud is out of order; where this stays, check the address, or try later")
+    default:
+      Meaning(
+        category: .internal, reaction: .reconnect,
+        text: "an unknown status; where this stays, look it up in the vendor's list of codes")
     }
   }
 }

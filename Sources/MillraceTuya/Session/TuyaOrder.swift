@@ -28,59 +28,54 @@ enum TuyaOrder: Sendable, Hashable {
   case toolResult(id: JSONValue, JSONValue)
 
   /// The names of the commands.
-  static let names = [
-    "queryAgentToken", "createSession", "closeSession", "sendEventStart", "sendEventPayloadsEnd",
-    "sendEventEnd", "sendEventChatBreak", "eventTrigger", "updateContext", "sendText", "sendImage",
-    "sendFile",
-    "mcpResult",
-  ]
+  enum Name: String, Sendable, Hashable, CaseIterable {
+    case queryAgentToken, createSession, closeSession, sendEventStart, sendEventPayloadsEnd, sendEventEnd,
+      sendEventChatBreak, eventTrigger, updateContext, sendText, sendImage, sendFile, mcpResult
+  }
 
   /// The longest id of an event or a session, in bytes. The vendor's clients use up to 45.
-  private static let mostIDBytes = 128
+  static let mostIDBytes = 128
 
   /// Reads a command.
   /// - Parameters:
   ///   - name: of the command.
   ///   - payload: its members, under the vendor's names.
   ///   - terms: the channels there are.
-  init(_ name: String, _ payload: JSONValue, _ terms: TuyaTerms) throws(DialogError) {
+  init(_ name: Name, _ payload: JSONValue, _ terms: TuyaTerms) throws(DialogError) {
     let form = TuyaOrderForm(payload.isNull ? .object([]) : payload, name)
     guard form.json.members != nil else { throw form.problem("the payload must be an object") }
     let userData = try form.object("userDatas")
     switch name {
-    case "queryAgentToken": self = .queryToken(isNew: try form.bool("new") ?? false)
-    case "createSession":
+    case .queryAgentToken: self = .queryToken(isNew: try form.bool("new") ?? false)
+    case .createSession:
       do throws(JSONFormProblem) {
-        self = .createSession(try TuyaBeginning(payload.isNull ? nil : payload))
+        self = .createSession(try TuyaBeginning(payload.isNull ? nil : payload, in: nil))
       } catch { throw form.problem("\(error)") }
-    case "closeSession":
+    case .closeSession:
       let code = try form.integer("code") ?? Int(TuyaStatus.ok.rawValue)
       guard let code = UInt16(exactly: code) else { throw form.problem("\"code\" must be from 0 to 65535") }
       self = .closeSession(TuyaStatus(rawValue: code))
-    case "sendEventStart": self = .startEvent(try form.id(), userData: userData)
-    case "sendEventPayloadsEnd":
+    case .sendEventStart: self = .startEvent(try form.id(), userData: userData)
+    case .sendEventPayloadsEnd:
       self = .endPayloads(try form.id(), try form.channel("dataChannel", nil, terms), userData: userData)
-    case "sendEventEnd": self = .endEvent(try form.id(), userData: userData)
-    case "sendEventChatBreak": self = .breakEvent(try form.id(), userData: userData)
-    case "eventTrigger":
-      self = .event(.trigger, try form.id(), data: form.data, userData: userData)
-    case "updateContext":
-      self = .event(.updateContext, try form.id(), data: form.data, userData: userData)
-    case "sendText":
+    case .sendEventEnd: self = .endEvent(try form.id(), userData: userData)
+    case .sendEventChatBreak: self = .breakEvent(try form.id(), userData: userData)
+    case .eventTrigger:
+      self = .event(.trigger, try form.id(), data: try form.data(), userData: userData)
+    case .updateContext:
+      self = .event(.updateContext, try form.id(), data: try form.data(), userData: userData)
+    case .sendText:
       let text = try form.string("text") ?? ""
       guard !text.isEmpty else { throw form.problem("the \"text\" is empty", .invalidPacket) }
+      try TuyaQuestion.check(text)
       self = .text(text, try form.channel("channel", .text, terms), userData: userData)
-    case "sendImage": self = try Self.image(form, terms, userData)
-    case "sendFile":
+    case .sendImage: self = try Self.image(form, terms, userData)
+    case .sendFile:
       let channel = try form.channel("channel", .file, terms)
       self = .file(path: try form.path(), name: try form.string("name"), channel, userData: userData)
-    case "mcpResult":
+    case .mcpResult:
       guard let id = payload["id"], !id.isNull else { throw form.problem("\"id\" must be that of the call") }
       self = .toolResult(id: id, payload)
-    default:
-      throw .tuya(
-        .invalidParameter, "\"\(name)\" is not known; known are \(Self.names.joined(separator: ", "))",
-        scope: .command)
     }
   }
 
@@ -104,15 +99,15 @@ enum TuyaOrder: Sendable, Hashable {
 /// Reads the members of a command's payload, with the vendor's codes.
 private struct TuyaOrderForm {
   let json: JSONValue
-  private let name: String
+  private let name: TuyaOrder.Name
 
-  init(_ json: JSONValue, _ name: String) {
+  init(_ json: JSONValue, _ name: TuyaOrder.Name) {
     self.json = json
     self.name = name
   }
 
   func problem(_ text: String, _ code: TuyaErrorCode = .invalidParameter) -> DialogError {
-    .tuya(code, "\"\(name)\": \(text)", scope: .command)
+    .tuya(code, "\"\(name.rawValue)\": \(text)", scope: .command)
   }
 
   private func value(_ member: String) -> JSONValue? { json[member].flatMap { $0.isNull ? nil : $0 } }
@@ -158,12 +153,13 @@ private struct TuyaOrderForm {
   }
 
   /// The data of an event: `data`, or everything that is not for the node.
-  var data: JSONValue? {
-    if let data = value("data") { return data }
+  func data() throws(DialogError) -> JSONValue {
+    if let data = try object("data") { return data }
     let rest = (json.members ?? []).filter {
       !["data", "eventId", "sessionId", "userDatas"].contains($0.name)
     }
-    return rest.isEmpty ? nil : .object(rest)
+    guard !rest.isEmpty else { throw problem("\"data\" is missing; it must be an object") }
+    return .object(rest)
   }
 
   /// A channel by its name: the kind, and a number from 0 where there are several, such as `image1`.
@@ -237,21 +233,29 @@ extension TuyaTerms {
 
 /// Pictures of questions.
 enum TuyaPicture {
+  /// The largest picture to the agent, in bytes. Source: 1 MB, the limit of the vendor's app.
+  static let mostBytes = 1_000_000
+
   /// Decodes a picture, and tells its format by its first bytes.
   static func read(base64 text: String) throws(DialogError) -> ([UInt8], TuyaImageFormat) {
     guard let bytes = Base64.decode(text), !bytes.isEmpty else {
       throw .tuya(.invalidPacket, "an image must be standard Base64 with padding", scope: .command)
     }
-    guard let format = format(of: bytes) else {
+    guard let format = TuyaImageFormat(of: bytes) else {
       throw .tuya(.invalidPacket, "an image must be JPEG or PNG", scope: .command)
     }
+    try check(size: bytes.count)
     return (bytes, format)
   }
 
-  /// Nil: neither JPEG nor PNG.
-  static func format(of bytes: [UInt8]) -> TuyaImageFormat? {
-    if bytes.starts(with: [0xFF, 0xD8, 0xFF]) { return .jpeg }
-    return bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]) ? .png : nil
+  /// Checks how large a picture to the agent is.
+  /// - Throws: code 39008: it is too large.
+  static func check(size count: Int) throws(DialogError) {
+    guard count <= mostBytes else {
+      throw .tuya(
+        .invalidPacket, "the image has \(count) bytes, and may have \(mostBytes); scale it down",
+        scope: .command)
+    }
   }
 }
 
@@ -266,10 +270,11 @@ struct TuyaBeginning: Sendable, Hashable {
 
   init() {}
 
-  /// Reads the `values` of the command.
-  init(_ values: JSONValue?) throws(JSONFormProblem) {
+  /// Reads the `values` of `begin`, or the payload of `createSession`.
+  /// - Parameter member: whose value it is in the command, for messages; nil: the payload, whose members are named alone.
+  init(_ values: JSONValue?, in member: String? = "values") throws(JSONFormProblem) {
     guard let values else { return }
-    let form = JSONForm(values, at: "values")
+    let form = JSONForm(values, at: member ?? "")
     for member in values.members ?? [] {
       switch member.name {
       case "session", "sessionId":
@@ -283,8 +288,10 @@ struct TuyaBeginning: Sendable, Hashable {
       case "userDatas": userData = try form.object(member.name).json
       default:
         throw form.problem(
-          member.name, "cannot be changed here; \"values\" may have \"session\", \"shares\" and \"userDatas\""
-        )
+          member.name,
+          form.path.isEmpty
+            ? "is not known; known are \"sessionId\", \"reuseDataChannel\" and \"userDatas\""
+            : "cannot be changed here; \"values\" may have \"session\", \"shares\" and \"userDatas\"")
       }
     }
   }

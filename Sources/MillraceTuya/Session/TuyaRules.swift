@@ -75,6 +75,8 @@ public struct TuyaRules: Sendable, Hashable {
   /// Members of `sessionAttributes`, of `chatAttributes`, and of the user data of `EventStart` beside them. They take precedence over what
   /// the other rules say. Objects.
   public var sessionAttributes: JSONValue?, chatAttributes: JSONValue?, eventAttributes: JSONValue?
+  /// What fits a packet.
+  var room = TuyaFrameRoom()
   /// The agent only recognises speech: no reply is awaited.
   public var onlyASR = false
   /// The formats of replies, in order of wish.
@@ -104,7 +106,8 @@ public struct TuyaRules: Sendable, Hashable {
   public var tool: Nanoseconds = .milliseconds(30_000)
   /// After the end of the user's audio: this long without activity ends the dialogue; 0: never.
   public var linger: Nanoseconds = 0
-  /// How long a graph that drains waits for an answer to the user's last words.
+  /// How long a graph that drains waits for the cloud to hear the end of the user's last words, and for what a program has begun. What is
+  /// answered then has the time `answer`.
   public var drain: Nanoseconds = .milliseconds(30_000)
 
   /// Creates rules with the default times. Duplex has long events, unless said otherwise.

@@ -8,6 +8,16 @@ extension TuyaSession {
 
   mutating func take(_ command: DialogCommand) {
     if phase == .closed { return }
+    let count = actions.count
+    carryOut(command)
+    // A node that takes turns by the events expects an answer to a question.
+    guard phase == .listening, command.isQuestion else { return }
+    if actions[count...].contains(where: { if case .refuse = $0 { true } else { false } }) {
+      post(.state(.listening))
+    }
+  }
+
+  private mutating func carryOut(_ command: DialogCommand) {
     if let reason = rules.refusal(of: command) { return refuse(.invalidParameter, reason) }
     switch (phase, command) {
     case (.ended, .begin), (.ended, .refreshAuth), (.ended, .mute), (.ended, .hangUp),
@@ -26,7 +36,11 @@ extension TuyaSession {
     // No reply of this service is uninterruptible.
     case .interrupt: interrupt(by: .user)
     case .ask(let text, let images, _): ask(text, images)
-    case .update(let values): obey("updateContext", ["data": values])
+    case .update(let values):
+      guard values.members?.isEmpty == false else {
+        return refuse(.invalidParameter, "\"update\": \"values\" must be an object that says what changes")
+      }
+      obey("updateContext", ["data": values])
     case .mute(.audio, let isOn, _):
       speech.isMuted = isOn
       if !isOn { wake() }
@@ -51,6 +65,9 @@ extension TuyaSession {
     guard phase == .ended else {
       return refuse(.invalidParameter, "the dialogue has not ended; send \"hangUp\" before \"begin\"")
     }
+    do throws(DialogError) { try checkSize(of: beginning, "begin") } catch {
+      return actions.append(.refuse(error))
+    }
     begin(beginning)
   }
 
@@ -61,6 +78,10 @@ extension TuyaSession {
       }
       return queryToken(isNew: true)
     }
+    do throws(DialogError) { try rules.room.check(token: token.utf8.count, creationData(beginning)) } catch {
+      return actions.append(.refuse(error))
+    }
+    tokenBytes = token.utf8.count
     actions.append(.useCredential(token))
     if phase == .renewing {
       // The program was quicker than the answer of the provider.
@@ -93,10 +114,11 @@ extension TuyaSession {
       enter(.talking)
       sendHeldImage()
     case .thinking, .responding, .draining:
-      speech.isWanted = true
+      // In a graph that drains nobody speaks any more.
+      speech.isWanted = !isDraining
       interrupt(by: .user)
     case .talking: break
-    default: speech.isWanted = true
+    default: speech.isWanted = !isDraining
     }
   }
 
@@ -181,13 +203,8 @@ extension TuyaSession {
     answer(old.id, .tuya(.invalidEvent, "question discarded: \(reason)", scope: .command))
   }
 
-  /// A question is an event of its own.
+  /// A question is an event of its own. The agent takes what it consists of.
   mutating func pose(_ question: TuyaQuestion) {
-    // It waited, and this session takes less than was thought.
-    if let problem = question.problem(terms) {
-      post(.error(problem))
-      return beginVoiceEvent()
-    }
     // Nothing was said in the long event.
     send(turns.breakOpen())
     send(turns.begin(makeID(), .question, rules.startData(hasVoice: false)))
@@ -207,20 +224,45 @@ extension TuyaSession {
   // MARK: The vendor's own commands
 
   private mutating func obey(_ name: String, _ payload: JSONValue) {
-    if name != "createSession" || phase != .ended {
-      guard TuyaOrder.names.contains(name) else {
-        return refuse(
-          .invalidParameter,
-          "\"\(name)\" is not known; known are \(TuyaOrder.names.joined(separator: ", "))")
-      }
+    guard let order = TuyaOrder.Name(rawValue: name) else {
+      let known = TuyaOrder.Name.allCases.map(\.rawValue).joined(separator: ", ")
+      return refuse(.invalidParameter, "\"\(name)\" is not known; known are \(known)")
+    }
+    if order != .createSession || phase != .ended {
       guard isOpen else { return refuse(.notConnected, "\"\(name)\": there is no connection with a session") }
-      if let id = payload["sessionId"]?.string, id != session, name != "createSession" {
+      if let id = payload["sessionId"]?.string, id != session, order != .createSession {
         return refuse(.invalidSession, "\"\(name)\": \"sessionId\" is not that of this node's session")
       }
     }
-    do throws(DialogError) { obey(try TuyaOrder(name, payload, terms)) } catch {
-      actions.append(.refuse(error))
+    do throws(DialogError) {
+      let order = try TuyaOrder(order, payload, terms)
+      try checkSize(of: order, name)
+      obey(order)
+    } catch { actions.append(.refuse(error)) }
+  }
+
+  /// Checks that the packets of an order can be written: otherwise nothing of it is sent.
+  private func checkSize(of order: TuyaOrder, _ name: String) throws(DialogError) {
+    let room = rules.room
+    switch order {
+    case .queryToken, .closeSession: break
+    case .createSession(let beginning): try checkSize(of: beginning, name)
+    case .startEvent(_, let userData):
+      try room.check(rules.startData(hasVoice: false, userData), name)
+    case .endPayloads(_, _, let userData), .endEvent(_, let userData), .breakEvent(_, let userData),
+      .text(_, _, let userData), .image(_, _, _, let userData):
+      try room.check(userData, name)
+    case .file(_, let file, _, let userData): try room.check(userData, beside: file?.utf8.count ?? 0, name)
+    case .event(_, _, let data, let userData):
+      try room.check(userData, name)
+      try room.check(data: data, "\"data\"", name)
+    case .toolResult(_, let payload): try room.check(data: payload, "the result", name)
     }
+  }
+
+  private func checkSize(of beginning: TuyaBeginning, _ command: String) throws(DialogError) {
+    try rules.room.check(
+      creation: creationData(beginning), token: tokenBytes ?? rules.room.token, command)
   }
 
   private mutating func obey(_ order: TuyaOrder) {
@@ -369,5 +411,15 @@ extension TuyaSession {
         "\"mcpResult\" needs \"result\", \"text\", or \"error\" with \"code\" and \"message\"")
     }
     sendTool(answer)
+  }
+}
+
+extension DialogCommand {
+  /// True for a question, and for a text to speak.
+  fileprivate var isQuestion: Bool {
+    switch self {
+    case .ask, .say: true
+    default: false
+    }
   }
 }

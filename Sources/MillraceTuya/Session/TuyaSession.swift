@@ -78,6 +78,8 @@ public struct TuyaSession: ServiceSession {
   var expired: DialogError?
   /// What is known of the present or the next session beside the rules.
   var beginning = TuyaBeginning()
+  /// Bytes of the token that the program has given; nil: that of the parameters or of the provider is used.
+  var tokenBytes: Int?
   /// `begin` or `createSession` arrived while it could not begin yet.
   var isStrayReported = false
   /// The graph drains: no other dialogue follows.
@@ -248,12 +250,16 @@ public struct TuyaSession: ServiceSession {
     isStrayReported = false
     renewal = nil
     loss = nil
-    let data =
-      beginning.userData.map { (rules.creationData ?? .object([])).merging($0) } ?? rules.creationData
+    let data = creationData(beginning)
     send(.createSession(TuyaCreation(id: id, isShared: beginning.isShared ?? rules.isShared, userData: data)))
     post(.conversationStarted(id: id))
     post(.extra(name: "channels", payload: terms.json))
     listen()
+  }
+
+  /// User data of a new session: those of the rules, and what the program adds.
+  func creationData(_ beginning: TuyaBeginning) -> JSONValue? {
+    beginning.userData.map { (rules.creationData ?? .object([])).merging($0) } ?? rules.creationData
   }
 
   // MARK: Notices
@@ -506,11 +512,16 @@ public struct TuyaSession: ServiceSession {
   }
 
   /// The sources of the graph have ended: what is under way is finished, and then the dialogue ends.
+  ///
+  /// Nobody ends what is open any more. What was said ends as by the button, and is answered; see also `endProgramsEvent`.
   mutating func drain() {
     let isFirst = !isDraining
     isDraining = true
     guard phase != .closed else { return }
     if isFirst { drainedBy = now &+ rules.drain }
+    speech.isWanted = false
+    if phase == .talking, rules.mode != .duplex { endSpeech(isHeard: false) }
+    let hasBrokenOff = phase == .listening && turns.open?.owner == .program && !endProgramsEvent()
     switch phase {
     case .idle, .ended: finish(nil)
     case .waiting, .renewing, .connecting:
@@ -518,8 +529,21 @@ public struct TuyaSession: ServiceSession {
       actions.append(.disconnect)
       finish(expired ?? loss)
     case .listening where linger == 0: hangUp()
+    // A question waited behind the event.
+    case .listening where hasBrokenOff: listen()
     default: break
     }
+  }
+
+  /// The graph drains within an event of the program: it ends if something was sent in it, and is broken off otherwise.
+  /// - Returns: true when it is answered now.
+  private mutating func endProgramsEvent() -> Bool {
+    guard turns.open?.hasData == true else {
+      send(turns.breakOpen())
+      return false
+    }
+    endEvent()
+    return true
   }
 
   private mutating func checkTime() {
@@ -528,7 +552,11 @@ public struct TuyaSession: ServiceSession {
     }
     if let drainedBy, now >= drainedBy {
       self.drainedBy = now &+ rules.drain
-      if phase != .responding && phase != .draining { return hangUp() }
+      switch phase {
+      // These have limits of their own.
+      case .thinking, .responding, .draining: break
+      default: return hangUp()
+      }
     }
     if let voiceAt, now >= voiceAt {
       self.voiceAt = nil
@@ -568,6 +596,15 @@ public struct TuyaSession: ServiceSession {
 
   /// The agent listens: carries out what waited for it.
   mutating func listen() {
+    // It waited, and this session takes less than was thought.
+    if let waiting = question, let problem = waiting.problem(terms) {
+      question = nil
+      answer(waiting.id, problem)
+    }
+    if isDraining, turns.open?.owner == .program {
+      enter(.listening)
+      if endProgramsEvent() { return }
+    }
     enter(.listening, limit: linger)
     post(.state(.listening))
     if speech.isWanted && rules.mode != .duplex { return startSpeech() }

@@ -30,11 +30,17 @@ struct TuyaQuestion: Sendable {
     guard !text.isEmpty || !images.isEmpty || hasImage else {
       throw Self.refusal(.invalidPacket, "the question is empty")
     }
-    guard text.utf8.count <= Self.mostBytes else {
-      throw Self.refusal(
-        .invalidPacket, "the question has \(text.utf8.count) bytes, and may have \(Self.mostBytes)")
-    }
+    try Self.check(text)
     if let terms, let problem = problem(terms) { throw problem }
+  }
+
+  /// Checks the length of a text to the agent.
+  /// - Throws: code 39008: it is too long.
+  static func check(_ text: String) throws(DialogError) {
+    guard text.utf8.count <= mostBytes else {
+      throw refusal(
+        .invalidPacket, "the text has \(text.utf8.count) bytes, and may have \(mostBytes); shorten it")
+    }
   }
 
   /// Why an agent cannot be asked it; nil: it can.

@@ -21,6 +21,8 @@ struct TuyaTurns: Sendable {
     fileprivate(set) var voice: TuyaChannelName?
     /// Channels with data whose end was not told.
     fileprivate(set) var channels: [TuyaChannelName] = []
+    /// Something was sent in it that can be answered.
+    fileprivate(set) var hasData = false
   }
 
   /// How many broken events, and texts of such, are remembered.
@@ -75,6 +77,7 @@ struct TuyaTurns: Sendable {
 
   /// The open event has data of a channel, whose end is to be told.
   mutating func note(_ channel: TuyaChannelName) {
+    open?.hasData = true
     guard open?.channels.contains(channel) == false else { return }
     open?.channels.append(channel)
   }

@@ -2,8 +2,7 @@ public import MillraceJSON
 
 /// User data, attribute 111: JSON in the dialects v2x, attributes of their own in v1. Both are read to the same JSON object.
 ///
-/// Peers of v2x send the values of its members as objects, or as texts that contain JSON; both are read as objects, and sent as objects
-/// unless `asText`.
+/// Peers of v2x send the values of its members as objects, or as texts that contain JSON; both are read as objects, and sent as objects.
 public enum TuyaUserData {
   /// The members that both forms have, by the ids of v1. Source: the vendor's list of attributes.
   private static let names: [(id: UInt16, name: String)] = [
@@ -22,16 +21,8 @@ public enum TuyaUserData {
   /// - Parameters:
   ///   - data: an object. Another value is written as it is in v2x; in v1 nothing is written.
   ///   - dialect: of the wire.
-  ///   - asText: members that are objects are written as texts that contain JSON, as some peers want it.
-  public static func bytes(_ data: JSONValue, _ dialect: TuyaDialect, asText: Bool = false) -> [UInt8] {
-    if dialect == .v1 { return attributes(data) }
-    guard asText, let members = data.members else { return data.bytes }
-    return JSONValue.object(
-      members.map { member in
-        guard member.value.members != nil || member.value.array != nil else { return member }
-        return JSONValue.Member(member.name, .string(member.value.text))
-      }
-    ).bytes
+  public static func bytes(_ data: JSONValue, _ dialect: TuyaDialect) -> [UInt8] {
+    dialect == .v1 ? attributes(data) : data.bytes
   }
 
   // MARK: JSON
@@ -123,11 +114,21 @@ public enum TuyaUserData {
     return bytes
   }
 
+  /// A number that an attribute can hold; nil: it is none, and is written as a text.
+  private static func unsigned(_ value: JSONValue) -> UInt64? {
+    if let number = value.integer { return UInt64(exactly: number) }
+    guard case .number(let digits) = value else { return nil }
+    return UInt64(digits)
+  }
+
   private static func encoded(_ value: JSONValue, _ id: UInt16) -> (TuyaAttributeID.Kind, [UInt8]) {
-    if let number = value.integer {
-      let kind = TuyaAttributeID(rawValue: id).kind.flatMap { $0.size == nil ? nil : $0 } ?? .u8
-      let size = kind.size ?? 1
-      return (kind, (0..<size).map { UInt8(truncatingIfNeeded: number >> (8 * (size - 1 - $0))) })
+    if let number = unsigned(value) {
+      // The size of a known attribute, or a larger one where the number needs it.
+      let least = TuyaAttributeID(rawValue: id).kind?.size ?? 1
+      let kinds: [TuyaAttributeID.Kind] = [.u8, .u16, .u32]
+      let kind = kinds.first { ($0.size ?? 0) >= least && number >> UInt64(8 * ($0.size ?? 0)) == 0 } ?? .u64
+      let size = kind.size ?? 8
+      return (kind, (0..<size).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * (size - 1 - $0))) })
     }
     return (.text, Array((value.string ?? value.text).utf8))
   }

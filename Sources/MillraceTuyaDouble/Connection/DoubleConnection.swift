@@ -33,6 +33,8 @@ final class DoubleConnection: @unchecked Sendable {
   private(set) var sessions: [DoubleSession] = []
   /// Sessions that this side has closed: packets for them may be on their way.
   private var closedSessions: Set<String> = []
+  /// How many of them are remembered.
+  static let mostClosedSessions = 1_000
   /// True: nothing is sent or received any more.
   private var isStalled = false
   /// True: it stays before the dialogue: sessions come and go, and nothing in them is answered.
@@ -317,7 +319,10 @@ final class DoubleConnection: @unchecked Sendable {
     var isIssued = false
     switch desk.judge(opening.token) {
     case .good(let fromServer): isIssued = fromServer
-    case .expired: return report(state: Code.tokenExpired, of: opening.id)
+    case .expired:
+      // The client does not know yet, and may have begun an event; it closes the session itself.
+      noteClosed(opening.id)
+      return report(state: Code.tokenExpired, of: opening.id)
     case .missing:
       double.violate("noToken", "SessionNew has no agent token (attribute 45)")
       return refuse(session: opening.id, Code.unauthenticated)
@@ -334,7 +339,7 @@ final class DoubleConnection: @unchecked Sendable {
 
   private func refuse(session id: String, _ code: Int) {
     double.note("< session closed \(code)")
-    closedSessions.insert(id)
+    noteClosed(id)
     send(
       CloudPacket(
         PacketType.sessionClose,
@@ -377,6 +382,11 @@ final class DoubleConnection: @unchecked Sendable {
     }
     double.change { $0.stops += 1 }
     remove(session)
+    noteClosed(id)
+  }
+
+  private func noteClosed(_ id: String) {
+    if closedSessions.count >= Self.mostClosedSessions { closedSessions = [] }
     closedSessions.insert(id)
   }
 

@@ -21,6 +21,23 @@ enum OpusFrames {
     return result + [UInt8](repeating: 0, count: left - 1)
   }
 
+  /// The largest frame. Source: RFC 6716 section 3.4, requirement R2.
+  private static let largest = 1_275
+
+  /// Divides bytes into as many frames of one size as have the same configuration and duration; one or none where there are not several.
+  static func divided(_ bytes: [UInt8]) -> [[UInt8]] {
+    for size in 2...max(2, min(largest, bytes.count / 2)) where bytes.count % size == 0 {
+      let frames = stride(from: 0, to: bytes.count, by: size).map { Array(bytes[$0..<$0 + size]) }
+      let duration = milliseconds(frames[0])
+      if frames.count > 1, duration != nil,
+        frames.allSatisfy({ $0[0] & 0xFC == bytes[0] & 0xFC && milliseconds($0) == duration })
+      {
+        return frames
+      }
+    }
+    return bytes.isEmpty ? [] : [bytes]
+  }
+
   /// Milliseconds of the audio in a packet; nil: it is not valid as far as its head shows.
   static func milliseconds(_ packet: [UInt8]) -> Double? {
     guard let first = packet.first else { return nil }

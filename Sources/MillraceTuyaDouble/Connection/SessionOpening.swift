@@ -51,8 +51,8 @@ struct SessionOpening: Sendable {
     guard sends.count <= scenario.sendData.count, receives.count <= scenario.revData.count else {
       return Violation("channelIDs", "more data ids than the token names")
     }
-    for id in sends where DataKind.reserved[id] == nil && (id % 2 == 0 || id >= 101) {
-      return Violation("channelIDs", "data id \(id) cannot be sent on: those are odd, or reserved")
+    for id in sends where id % 2 == 0 {
+      return Violation("channelIDs", "data id \(id) cannot be sent on: those are odd")
     }
     for id in receives where id % 2 != 0 || id == 0 {
       return Violation("channelIDs", "data id \(id) cannot be received on: those are even")

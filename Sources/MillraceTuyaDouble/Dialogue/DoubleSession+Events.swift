@@ -40,7 +40,7 @@ extension DoubleSession {
       return double.violate("usedEvent", "the id of an event was used before")
     }
     if let problem = problem(event.userData) { double.violate("badAttributes", problem) }
-    let made = OpenEvent(event.id, event.userData.chat)
+    let made = OpenEvent(event.id, event.userData.chat, isV1: connection.isV1)
     if let other = events.first(where: { !$0.isLong }), !made.isLong {
       double.violate(
         "secondEvent", "an event began before \(other.isEmpty ? "an empty" : "the") one before it was over")

@@ -48,6 +48,10 @@ extension DoubleSession {
 
   private func hear(_ bytes: [UInt8], _ index: Int) {
     guard !bytes.isEmpty, var ear = events[index].ear else { return }
+    // Samples at 1 kHz: a frame of Opus has only a duration.
+    double.note(
+      delay: events[index].timing.delay(
+        ofSamples: ear.milliseconds(of: bytes), rate: 1_000, at: Clock(.realtime).now))
     let heard = ear.hear(bytes)
     events[index].ear = ear
     double.change { $0.speechSamples += heard.speechSamples }
@@ -88,6 +92,7 @@ extension DoubleSession {
   /// A voice or a question interrupts the reply.
   private func bargeIn() {
     guard stage != .idle else { return }
+    double.observer.interrupted?()
     send(.chatBreak, round)
     silence()
   }

@@ -8,6 +8,7 @@ struct OpenEvent {
   let hasVAD: Bool
   /// The event never ends: the cloud divides it into rounds, and a voice interrupts a reply.
   let isLong: Bool
+  private let isV1: Bool
   /// The stream of each data id that is open.
   private(set) var streams: [UInt16: StreamParameters] = [:]
   /// Data ids that were used, and those whose data has ended.
@@ -15,6 +16,8 @@ struct OpenEvent {
   private(set) var closed: Set<UInt16> = []
   private(set) var texts = 0, images = 0
   var ear: StreamEar?
+  /// When the packets of the present stream of sound are due.
+  var timing = FrameTiming()
   /// The cloud has told the client that it heard the end.
   var hasEndedByVAD = false
   /// Milliseconds of sound since.
@@ -30,8 +33,9 @@ struct OpenEvent {
   /// The vendor's limit for an image.
   private static let largestImage = 1_000_000
 
-  init(_ id: String, _ attributes: JSONValue?) {
+  init(_ id: String, _ attributes: JSONValue?, isV1: Bool) {
     self.id = id
+    self.isV1 = isV1
     hasVAD = attributes?["asr.enableVad"]?.bool ?? false
     isLong = hasVAD && (attributes?["processing.interrupt"]?.bool ?? false)
   }
@@ -61,6 +65,7 @@ struct OpenEvent {
     case .end: streams[media.channel] = nil
     }
     if case .audio(let format)? = parameters, media.flag.hasParameters {
+      timing = FrameTiming()
       if ear == nil || ear?.format != format { ear = StreamEar(format) }
     }
     switch media.kind {
@@ -97,16 +102,15 @@ struct OpenEvent {
   }
 
   private mutating func check(sound media: CloudMedia, _ parameters: StreamParameters?) -> Violation? {
-    if case .audio(let format)? = parameters, let problem = StreamEar.problem(format) { return problem }
+    if case .audio(let format)? = parameters, let problem = StreamEar.problem(format, isV1: isV1) {
+      return problem
+    }
     if media.time + Self.packet < imageTime, !media.data.isEmpty, !hasToldOfImage {
       hasToldOfImage = true
       return Violation("soundBehindPicture", "sound waited \(imageTime - media.time) ms behind a picture")
     }
     guard hasEndedByVAD, !isLong, let ear, !media.data.isEmpty, !hasToldOfSound else { return nil }
-    let bytes =
-      ear.format.codec == StreamParameters.AudioParameters.opus
-      ? max(1, ear.format.frameBytes) / max(1, ear.format.frame) : 32
-    soundBehindVAD += media.data.count / max(1, bytes)
+    soundBehindVAD += ear.milliseconds(of: media.data)
     guard soundBehindVAD > Self.mostBehindVAD else { return nil }
     hasToldOfSound = true
     return Violation("soundAfterVAD", "\(soundBehindVAD) ms of sound came behind the ServerVAD")

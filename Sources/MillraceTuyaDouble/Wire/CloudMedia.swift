@@ -28,8 +28,11 @@ enum DataKind: String, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// The ids reserved for sending data that several sessions take.
-  static let reserved: [UInt16: DataKind] = [101: .video, 103: .audio, 105: .image, 107: .file, 109: .text]
+  /// The ids reserved for sending data that several sessions take. Source: the vendor's client, whose own ids continue at 121.
+  static let reserved: [UInt16: DataKind] = [
+    101: .video, 103: .audio, 105: .image, 107: .file, 109: .text, 111: .video, 113: .video, 115: .video,
+    117: .video, 119: .video,
+  ]
 }
 
 /// Where a packet of data is within its stream.

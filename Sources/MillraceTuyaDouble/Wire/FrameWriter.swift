@@ -28,19 +28,20 @@ struct FrameWriter: Sendable {
     }
   }
 
-  /// The frames of a packet.
+  /// The frames of a packet. Only a payload is divided: the bytes in front of it stay in one frame, even where they alone exceed the limit.
   mutating func frames(of packet: CloudPacket) throws(WireFault) -> [[UInt8]] {
     let isV1 = keys.dialect.isV1
     var packet = packet
     let whole = packet.head(isV1: isV1).count + packet.payload.count
-    if !isV1 && whole > limit && packet.bytes(of: AttributeID.payloadLength) == nil {
+    let isDivided = whole > limit && !packet.payload.isEmpty
+    if isDivided && !isV1 && packet.bytes(of: AttributeID.payloadLength) == nil {
       // Clients take the size of the packet from it.
       packet.attributes.append(CloudAttribute(AttributeID.payloadLength, number: packet.payload.count))
     }
     let head = packet.head(isV1: isV1)
     let bytes = head + packet.payload
     let isHello = packet.type == PacketType.clientHello
-    guard bytes.count > limit else { return [try frame(bytes, flag: 0, isHello: isHello, iv: makeIV())] }
+    guard isDivided else { return [try frame(bytes, flag: 0, isHello: isHello, iv: makeIV())] }
     let iv = makeIV()
     var result: [[UInt8]] = []
     var place = 0

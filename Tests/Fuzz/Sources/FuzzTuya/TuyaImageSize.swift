@@ -1,0 +1,1 @@
+../../../../Sources/MillraceTuya/Link/TuyaImageSize.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceTuya/Session/TuyaNotice.swift

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceTuya/Wire/TuyaText.swift

@@ -21,11 +21,14 @@ enum DialogueLatency {
     var ends: [Int64] = []
   }
 
-  private static let scenario = #"""
-    { "turns": [{ "says": "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen." }] }
-    """#
+  private static let text =
+    "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen."
 
-  static func run(_ stage: DialogueStage) throws -> [Figure] {
+  /// - Parameters:
+  ///   - stage: the service.
+  ///   - speed: how much faster than spoken replies are sent; nil: as the double usually does. A service that does not learn what was
+  ///     played knows of a reply to interrupt only while it sends one: with 1 that is as long as it is heard.
+  static func run(_ stage: DialogueStage, speed: Int? = nil) throws -> [Figure] {
     let seen = Mutex(Seen())
     var observer = AudioObserver()
     observer.received = { frame in
@@ -34,7 +37,8 @@ enum DialogueLatency {
     }
     observer.sent = { _ in seen.withLock { $0.sent.append(millrace_monotonic_ns()) } }
     observer.interrupted = { seen.withLock { $0.ends.append(millrace_monotonic_ns()) } }
-    let double = try stage.double(scenario, observer)
+    let double = try stage.double(
+      #"{ "turns": [{ "says": "\#(text)" }]\#(speed.map { #", "speed": \#($0)"# } ?? "") }"#, observer)
     defer { double.stop() }
     let notes = DialogueNotes()
     DialogueNotes.current.withLock { $0 = notes }

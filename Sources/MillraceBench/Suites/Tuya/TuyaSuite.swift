@@ -25,7 +25,7 @@ enum TuyaSuite {
 
   /// The rows of one dialogue that are about interruptions, as in the suite `dialogues`.
   private static func interruptions(_ stage: DialogueStage) throws -> [Figure] {
-    try DialogueLatency.run(stage).map { figure in
+    try DialogueLatency.run(stage, speed: 1).map { figure in
       var figure = figure
       figure.suite = name
       return figure

@@ -204,6 +204,8 @@ import Testing
     }
     #expect(agent.bench.heapRequests == 0)
     #expect(try agent.wait { agent.double.seen.framesHeard >= before + 100 })
+    // Each was compared with the time it was due.
+    #expect(try agent.wait { agent.double.seen.framesTimed >= before + 100 })
     try agent.end()
   }
 }

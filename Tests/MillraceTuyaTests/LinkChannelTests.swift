@@ -51,7 +51,10 @@ private func taken(_ channels: TuyaChannels?) throws -> TuyaChannels { try #requ
     all = [try taken(pool.take(two, isShared: false)), try taken(pool.take(two, isShared: false))]
     #expect(all.flatMap { $0.sends.map(\.id) } == [29, 31, 13, 15])
     // All below are in use.
-    #expect(try taken(pool.take(two, isShared: false)).sends.map(\.id) == [121, 123])
+    let high = try taken(pool.take(two, isShared: false))
+    #expect(high.sends.map(\.id) == [121, 123])
+    // Those below are preferred, however long others have rested.
+    pool.give(back: high)
     pool.give(back: all[0])
     for _ in 0..<1_000 {
       let channels = try taken(pool.take(two, isShared: false))

@@ -28,6 +28,8 @@ public enum TuyaProgram: ServiceProgram {
       JSONValue.Member("roots", .string(authority)), JSONValue.Member("client", .string(scenario.client)),
       JSONValue.Member("localKey", .string(scenario.localKey)),
       JSONValue.Member("token", .string(TuyaDouble.token)), JSONValue.Member("mode", "duplex"),
+      // With the vendor's 60 s a network that loses everything for a minute goes unnoticed.
+      JSONValue.Member("ping", 10_000),
     ]
     return switch use {
     case .voice: members + [JSONValue.Member("reply", "pcm")]

@@ -222,7 +222,8 @@ let package = Package(
     .target(
       name: "MillraceTuya",
       dependencies: [
-        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet", "MillraceService",
+        "MillraceCore", "MillraceFiles", "MillraceJSON", "MillraceCrypto", "MillraceDialog", "MillraceNet",
+        "MillraceService",
       ],
       swiftSettings: strict),
     .target(

@@ -41,6 +41,31 @@ public enum FileCheck {
     }
   }
 
+  /// Checks a directory in which files will be created.
+  /// - Parameters:
+  ///   - folder: its path.
+  ///   - parameter: the name of the parameter that says so, for the problem.
+  public static func creating(in folder: String, parameter: String) throws(NodeProblem) {
+    func problem(_ reason: String, _ cure: String) -> NodeProblem {
+      NodeProblem("cannot store files in \"\(folder)\": \(reason)", parameter: parameter, cure: cure)
+    }
+    var status = stat()
+    guard unsafe stat(folder, &status) == 0 else {
+      switch errno {
+      case ENOENT: throw problem("there is no such directory", "create it: mkdir -p \"\(folder)\"")
+      case ENOTDIR: throw problem("part of the path is a file, not a directory", "choose another path")
+      default: throw problem(SystemError.text(errno), "choose another path")
+      }
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      throw problem("it is a file, not a directory", "name a directory")
+    }
+    guard unsafe access(folder, W_OK | X_OK) == 0 else {
+      throw problem(
+        SystemError.text(errno), "grant this user write permission, or choose another directory")
+    }
+  }
+
   /// True for a pipe or a socket: it has one reader and cannot seek.
   public static func isPipe(_ path: String) -> Bool {
     var status = stat()

@@ -113,9 +113,13 @@ import Testing
   func cache() throws {
     let scratch = AgentScratch()
     let file = scratch.write([1], to: "file")
-    for path in [file, file + "/below", scratch.path + "/missing", "/proc/missing"] {
+    for (path, reason) in [
+      (file, "it is a file"), (file + "/below", "part of the path is a file"),
+      (scratch.path + "/missing", "no such directory"), ("/proc/missing", "no such directory"),
+    ] {
       let problem = try #require(try problems(["cache": .string(path)]).first)
-      #expect(problem.parameter == "cache" && problem.text.contains(path) && problem.cure?.isEmpty == false)
+      #expect(problem.parameter == "cache" && problem.text.contains(path) && problem.text.contains(reason))
+      #expect(problem.cure?.isEmpty == false)
     }
     #expect(try problems(["cache": .string(scratch.path)]) == [])
   }

@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceCrypto
 internal import MillraceDialog
+internal import MillraceFiles
 internal import MillraceJSON
 internal import MillraceNet
 internal import MillraceService
@@ -30,7 +31,9 @@ enum TuyaResolution {
     }
     check { () throws(NodeProblem) in _ = try target(values) }
     check { () throws(NodeProblem) in try checkAccess(values) }
-    check { () throws(NodeProblem) in try TuyaCache.check(values) }
+    if let cache = values.given("cache") {
+      check { () throws(NodeProblem) in try FileCheck.creating(in: cache, parameter: "cache") }
+    }
     check { () throws(NodeProblem) in _ = try voice(values, sound) }
     for (port, kind) in [("audio", "audio"), ("image", values.string("pictures")), ("file", "file")]
     where resolution.linkedInputs.contains(port) {

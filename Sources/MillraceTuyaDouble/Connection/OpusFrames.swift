@@ -26,6 +26,7 @@ enum OpusFrames {
 
   /// Divides bytes into as many frames of one size as have the same configuration and duration; one or none where there are not several.
   static func divided(_ bytes: [UInt8]) -> [[UInt8]] {
+    guard !bytes.isEmpty else { return [] }
     for size in 2...max(2, min(largest, bytes.count / 2)) where bytes.count % size == 0 {
       let frames = stride(from: 0, to: bytes.count, by: size).map { Array(bytes[$0..<$0 + size]) }
       let duration = milliseconds(frames[0])
@@ -35,7 +36,7 @@ enum OpusFrames {
         return frames
       }
     }
-    return bytes.isEmpty ? [] : [bytes]
+    return [bytes]
   }
 
   /// Milliseconds of the audio in a packet; nil: it is not valid as far as its head shows.

@@ -16,8 +16,6 @@ export MILLRACE_CORPUS ?= ../shared
 export SWIFT_DETERMINISTIC_HASHING := 1
 # Tests must not depend on the order of a set.
 SWIFT_TEST := env --unset=SWIFT_DETERMINISTIC_HASHING swift test
-# No index for editors where nobody edits: a twentieth of the time of a build.
-NO_INDEX := --disable-index-store
 
 # Debian's packages, each with what it is needed for.
 PACKAGES :=
@@ -220,8 +218,8 @@ endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|Bailian|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
-TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|RTMP|Control|Signal|Top|Duration)
+TALKING_TESTS := Millrace(Net|WebSocket|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
+TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|Avatar|Tuya|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
 # So many at once that their waits overlap.
@@ -325,7 +323,7 @@ interop-metrics: metrics-deps build models ## have Prometheus and OpenTelemetry 
 # The examples are packages of their own, as any user of Millrace would write them. Two of them leave out Millrace's default traits, so
 # that all of it is compiled otherwise for them: in a folder of their own. The third is built into the folder of `swift build`, where what it
 # stands on is compiled already.
-EXAMPLES := --scratch-path .build-examples $(NO_INDEX) --package-path Examples
+EXAMPLES := --scratch-path .build-examples --package-path Examples
 
 .PHONY: examples
 examples: examples-without-traits example-bot ## build the examples, which are packages of their own, and run them
@@ -425,16 +423,16 @@ tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1
 .PHONY: tsan
 tsan: test-deps ## run the tests of core, engine, devices, and threads of streams and screens under ThreadSanitizer
 	@# Only the parts that share memory between threads: the rest builds for minutes under the sanitizer.
-	MILLRACE_PARTS=threads swift build --build-tests --sanitize=thread --scratch-path .build-tsan $(NO_INDEX)
-	MILLRACE_PARTS=threads $(SANITIZED_TEST) --sanitize=thread $(NO_INDEX) \
+	MILLRACE_PARTS=threads swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	MILLRACE_PARTS=threads $(SANITIZED_TEST) --sanitize=thread \
 	  --scratch-path .build-tsan --filter 'MillraceCoreTests|MillraceEngineTests|MillraceTestingTests|MillraceAppTests|MillraceDevicesTests|$(VIDEO_THREADS)' | \
 	  $(MUST_RUN)
 
 # Sockets and services stand on NIO, which builds for minutes under the sanitizer: apart from what a check of the whole has time for.
 .PHONY: tsan-net
 tsan-net: test-deps ## run the tests of sockets, dialogues and services under ThreadSanitizer
-	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan $(NO_INDEX)
-	MILLRACE_PARTS=net $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan $(NO_INDEX) | $(MUST_RUN)
+	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	MILLRACE_PARTS=net $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan | $(MUST_RUN)
 
 # What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
 # process would wait for each other longer than their tests do.
@@ -447,8 +445,8 @@ asan: test-deps models ## run tests under AddressSanitizer, the C also under UBS
 	failed=0
 	for part in $(ASAN_PARTS); do
 	  echo "== $$part"
-	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=address --scratch-path .build-asan $(NO_INDEX)
-	  MILLRACE_PARTS=$$part $(SANITIZED_TEST) --sanitize=address --scratch-path .build-asan $(NO_INDEX) | $(MUST_RUN) || failed=1
+	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=address --scratch-path .build-asan
+	  MILLRACE_PARTS=$$part $(SANITIZED_TEST) --sanitize=address --scratch-path .build-asan | $(MUST_RUN) || failed=1
 	done
 	exit $$failed
 

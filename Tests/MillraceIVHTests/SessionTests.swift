@@ -495,6 +495,29 @@ import Testing
     #expect(player.play("voiceEnded").isEmpty)
   }
 
+  @Test("what was kept of the user's audio beyond its end is an utterance that ends", arguments: [false, true])
+  func keptBeyondTheEnd(isRecognised: Bool) {
+    var player = player(.session, to: .opening) {
+      $0.creation.driver = isRecognised ? .text : .originalVoice
+      $0.linger = 2 * Script.second
+    }
+    player.play("audioEnded")
+    player.play("channelOpened")
+    #expect(player.session.phase == .listening && player.session.uplink == .send)
+    let actions = words(player.play("voiceBegan"))
+    #expect(actions == (isRecognised ? ["> end voice"] : ["state thinking", "> end voice"]))
+    #expect(player.play("voiceEnded").isEmpty)
+    guard !isRecognised else { return }
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"AudioStart","ReqId":"v1""#, .session))
+    // It does not wait for ever for an end that was lost.
+    var lost = player
+    lost.now += lost.session.rules.playback
+    #expect(words(lost.play(.tick)).contains("state listening"))
+    _ = player.play(Script.push(#""Type":3,"SpeakStatus":"AudioOver","ReqId":"v1""#, .session))
+    player.play("finished")
+    #expect(words(player.play("later")).contains("> closesession"))
+  }
+
   @Test("the request that closes the session is repeated once")
   func repeatedEnd() {
     var player = player(to: .closing)

@@ -171,7 +171,10 @@ public struct IVHSession: ServiceSession {
       reply.isAudible = false
       if rules.followsPlayback && phase == .draining { listen() }
     case .replyCancelled: cancelled()
-    case .voiceBegan: voiceBegan()
+    case .voiceBegan:
+      voiceBegan()
+      // The user's audio was kept until now: this is the rest of it, and nobody else ends it.
+      if hasAudioEnded { endVoice(isCut: false) }
     case .voiceEnded: endVoice(isCut: false)
     case .audioEnded:
       hasAudioEnded = true

@@ -495,7 +495,8 @@ import Testing
     #expect(player.play("voiceEnded").isEmpty)
   }
 
-  @Test("what was kept of the user's audio beyond its end is an utterance that ends", arguments: [false, true])
+  @Test(
+    "what was kept of the user's audio beyond its end is an utterance that ends", arguments: [false, true])
   func keptBeyondTheEnd(isRecognised: Bool) {
     var player = player(.session, to: .opening) {
       $0.creation.driver = isRecognised ? .text : .originalVoice

@@ -30,6 +30,11 @@ public enum ServiceParameters {
   public static let open = ParameterContract(
     "open", .integer(1...600_000), unit: "ms", default: 10_000, text: "timeout of an attempt to connect")
 
+  /// `close`: how long a dialogue's end may take. For services that confirm it.
+  public static let close = ParameterContract(
+    "close", .integer(1...600_000), unit: "ms", default: 2_000,
+    text: "how long to wait for the service to confirm the end; after it the node ends without")
+
   /// `preRoll`: how much of the user's audio is kept.
   public static let preRoll = ParameterContract(
     "preRoll", .number(0...10_000), unit: "ms", default: 2_000,

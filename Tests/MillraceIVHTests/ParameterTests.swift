@@ -1,3 +1,4 @@
+import MillraceCore
 import MillraceGraph
 import MillraceJSON
 import Testing
@@ -68,5 +69,16 @@ import Testing
     ] as [[String: JSONValue]])
   func accepted(values: [String: JSONValue]) {
     #expect(refusal(values) == "")
+  }
+  @Test("the times of the parameters are those of the session's rules")
+  func times() throws {
+    var values = ParameterValues()
+    for parameter in IVHAvatar.contract.parameters { values[parameter.name] = parameter.defaultValue }
+    values["user"] = "u"
+    values["project"] = "p"
+    #expect(try IVHResolution.rules(values, followsPlayback: false).close == .milliseconds(2_000))
+    (values["close"], values["open"]) = (700, 800)
+    let rules = try IVHResolution.rules(values, followsPlayback: false)
+    #expect(rules.close == .milliseconds(700) && rules.answer == .milliseconds(800))
   }
 }

@@ -22,10 +22,12 @@ import Testing
     return scenario
   }
 
-  /// A second of loud sound followed by three seconds of silence, repeated.
-  private func microphone(_ scratch: Scratch, times: Int = 1) throws -> [String: String] {
+  /// A second of loud sound followed by seconds of silence, repeated: on a busy machine the first of it is over before the agent listens.
+  private func microphone(
+    _ scratch: Scratch, times: Int = 12, silence: Int = 9
+  ) throws -> [String: String] {
     let rate = 16_000
-    let once = Sound.made(rate: rate, frames: rate).samples + [Int16](repeating: 0, count: 3 * rate)
+    let once = Sound.made(rate: rate, frames: rate).samples + [Int16](repeating: 0, count: silence * rate)
     let all = Sound(rate: rate, samples: (0..<times).flatMap { _ in once })
     return ["microphone": "file", "input": try scratch.write(all.wav, to: "microphone.wav")]
   }
@@ -36,19 +38,18 @@ import Testing
   func voice(graph: String) async throws {
     let scratch = Scratch()
     let talk = try await TuyaTalk(Package.graph(graph), scenario(), microphone(scratch), scratch)
-    try await talk.until("an answer was heard") { $0.count("turn", "heard") == 1 }
+    try await talk.until("an answer was heard") { $0.count("turn", "heard", #""whole":true"#) >= 1 }
     try await talk.end()
     #expect(talk.double.seen.violations == [], "\(talk.double.seen.lines)")
-    #expect(talk.count("turn", "heard", #""whole":true"#) == 1)
-    #expect(talk.count("bot", "transcript", #""text":"what time is it","final":true"#) == 1)
-    #expect(try talk.replies() == answer)
+    #expect(talk.count("bot", "transcript", #""text":"what time is it","final":true"#) >= 1)
+    #expect(try talk.replies().hasPrefix(answer))
   }
 
   @Test("push-to-talk: speech between press and release is answered")
   func pushToTalk() async throws {
     let scratch = Scratch()
     let talk = try await TuyaTalk(
-      Package.graph("tuya-push-to-talk"), scenario(), microphone(scratch, times: 30), scratch)
+      Package.graph("tuya-push-to-talk"), scenario(), microphone(scratch, times: 30, silence: 3), scratch)
     try await talk.until("the agent listens") { $0.count("turn", "turn", #""to":"listening""#) == 1 }
     #expect(talk.double.seen.bytesHeard == 0, "nobody pressed")
     try talk.send(.startSpeech)
@@ -85,7 +86,7 @@ import Testing
     let talk = try await TuyaTalk(
       Package.graph("tuya-sessions"), scenario(), microphone(scratch), scratch)
     try await talk.until("one has answered, and the other has understood") {
-      $0.count("turn", "heard") == 1 && $0.count("scribe", "transcript", #""final":true"#) >= 1
+      $0.count("turn", "heard") >= 1 && $0.count("scribe", "transcript", #""final":true"#) >= 1
     }
     #expect(talk.double.seen.connections == 1)
     try await talk.end()
@@ -124,11 +125,11 @@ import Testing
     let swapped = source.replacingCharacters(in: first.lowerBound..<last.upperBound, with: node)
     let path = try scratch.write(swapped.utf8, to: "swapped.json")
     let talk = try TuyaTalk(path, double, ["url": "unused", "key": "unused"], microphone(scratch), scratch)
-    try await talk.until("an answer was heard") { $0.count("turn", "heard") == 1 }
+    try await talk.until("an answer was heard") { $0.count("turn", "heard", #""whole":true"#) >= 1 }
     try await talk.end()
     #expect(double.seen.violations == [], "\(double.seen.lines)")
-    #expect(talk.count("bot", "transcript", #""text":"what time is it","final":true"#) == 1)
-    #expect(try talk.replies() == answer)
+    #expect(talk.count("bot", "transcript", #""text":"what time is it","final":true"#) >= 1)
+    #expect(try talk.replies().hasPrefix(answer))
   }
 
   @Test(

@@ -66,7 +66,7 @@ extension BailianDialog {
       "live", .choice(BailianRules.Live.allCases.map(\.rawValue)), default: "command",
       text: "when the video channel is opened: never, on the service's command, or at the start"),
     ServiceParameters.afterEnd, ServiceParameters.preRoll, ServiceParameters.linger, ServiceParameters.renew,
-    ServiceParameters.open,
+    ServiceParameters.open, ServiceParameters.close,
     ParameterContract(
       "begin", .number(1...600_000), unit: "ms", default: 10_000,
       text: "timeout from the connection to the service's first Listening"),

@@ -85,6 +85,7 @@ enum BailianResolution {
     rules.heartBeat = values.nanoseconds("heartBeat")
     rules.silence = values.nanoseconds("silence")
     rules.linger = values.nanoseconds("linger")
+    rules.close = .milliseconds(Int64(values.integer("close")))
     rules.waitsAfterEnd = values.waitsAfterEnd
     rules.renew = values.nanoseconds("renew")
     rules.begin = values.nanoseconds("begin")

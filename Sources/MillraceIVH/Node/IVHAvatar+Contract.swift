@@ -57,7 +57,7 @@ extension IVHAvatar {
       text: "address of the command channel; default: that of `url`, as a WebSocket"),
     ParameterContract(
       "session", .string, text: "id of the session: private deployments of the stream generation only"),
-    ServiceParameters.open, ServiceParameters.afterEnd, ServiceParameters.linger,
+    ServiceParameters.open, ServiceParameters.close, ServiceParameters.afterEnd, ServiceParameters.linger,
     ServiceParameters.eventBytes,
     ParameterContract(
       "raw", .bool, default: false,

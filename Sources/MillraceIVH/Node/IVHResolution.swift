@@ -63,6 +63,7 @@ enum IVHResolution {
     rules.prepare = values.nanoseconds("prepare")
     rules.picture = values.nanoseconds("picture")
     rules.answer = .milliseconds(Int64(values.integer("open")))
+    rules.close = .milliseconds(Int64(values.integer("close")))
     _ = try frame(values, generation)
     return rules
   }

@@ -35,6 +35,10 @@ PACKAGES += libspeexdsp-dev       # noise suppression; echo cancellation to fall
 PACKAGES += libpulse-dev          # sound servers: PulseAudio, PipeWire
 PACKAGES += libasound2-dev        # sound cards without a server
 PACKAGES += libsamplerate0-dev    # follows one device's clock with another's
+PACKAGES += libnice-dev           # WebRTC: ICE,
+PACKAGES += libssl-dev            # DTLS,
+PACKAGES += libsrtp2-dev          # SRTP,
+PACKAGES += libusrsctp-dev        # and SCTP below data channels
 PACKAGES += xvfb                  # a screen to capture, for tests
 PACKAGES += x11-xserver-utils     # paints that screen
 PACKAGES += ffmpeg                # what other programs make of our files, and we of theirs, for tests
@@ -218,7 +222,7 @@ endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
+TALKING_TESTS := Millrace(Net|WebSocket|RTC|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
 TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|Avatar|Tuya|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)

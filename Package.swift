@@ -42,6 +42,8 @@ let package = Package(
     .library(name: "MillraceDialog", targets: ["MillraceDialog"]),
     .library(name: "MillraceCrypto", targets: ["MillraceCrypto"]),
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
+    .library(name: "MillraceRTCWire", targets: ["MillraceRTCWire"]),
+    .library(name: "MillraceRTC", targets: ["MillraceRTC"]),
     .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
@@ -96,6 +98,11 @@ let package = Package(
     .systemLibrary(name: "CPulse", pkgConfig: "libpulse", providers: [.apt(["libpulse-dev"])]),
     .systemLibrary(name: "CALSA", pkgConfig: "alsa", providers: [.apt(["libasound2-dev"])]),
     .systemLibrary(name: "CSampleRate", pkgConfig: "samplerate", providers: [.apt(["libsamplerate0-dev"])]),
+    .systemLibrary(name: "CNice", pkgConfig: "nice", providers: [.apt(["libnice-dev"])]),
+    .systemLibrary(name: "CSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+    .systemLibrary(name: "CSCTP", pkgConfig: "usrsctp", providers: [.apt(["libusrsctp-dev"])]),
+    .target(name: "CRtcShim", dependencies: ["CNice", "CSSL", "CSRTP", "CSCTP"]),
 
     // Ground, plan, engine: no third-party package, no codec.
     .target(name: "MillraceCore", dependencies: ["CMillraceSys"], swiftSettings: strict),
@@ -157,6 +164,12 @@ let package = Package(
         .product(name: "NIOWebSocket", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
+      swiftSettings: strict),
+
+    // WebRTC: descriptions and packets, and the way they go over a network.
+    .target(name: "MillraceRTCWire", swiftSettings: strict),
+    .target(
+      name: "MillraceRTC", dependencies: ["MillraceCore", "MillraceRTCWire", "CRtcShim"],
       swiftSettings: strict),
 
     // The ground of services.
@@ -396,6 +409,10 @@ let package = Package(
     // Checked against another implementation of WebSockets by `make interop-net`.
     .executableTarget(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
+    .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRTCTests", dependencies: ["MillraceRTC", "MillraceRTCWire", "MillraceCore"],
+      swiftSettings: tests),
     .testTarget(
       name: "MillraceServiceTests",
       dependencies: [
@@ -537,6 +554,7 @@ let parts: [String: [String]] = [
     "MillraceBailianTests", "MillraceIVHTests", "MillraceConformanceTests",
   ],
   "wires": ["MillraceNetTests"],
+  "rtc": ["MillraceRTCWireTests", "MillraceRTCTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

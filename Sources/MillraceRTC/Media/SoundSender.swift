@@ -1,0 +1,83 @@
+internal import MillraceCore
+internal import MillraceRTCWire
+
+/// Writes the packets of a stream of sound, and keeps count of them.
+struct SoundSender {
+  /// Bytes of the largest packet before protection: what is left of an IPv6 packet that every network carries.
+  static let packetBytes = 1_200
+
+  let ssrc: UInt32
+  let payloadType: UInt8
+  /// Timestamps a second.
+  let clockRate: Int
+  private let identifiers: RTPExtensionIdentifiers
+  private let mid: RTPMediaID?
+  private(set) var statistics: RTPSenderStatistics
+  private var sequence: UInt16
+  private var timestamp: UInt32
+  /// The next packet is the first after a silence.
+  private var begins = true
+
+  /// - Parameters:
+  ///   - sequence: the number of the first packet; see `firstSequence`.
+  init(ssrc: UInt32, codec: RTPCodec, _ media: NegotiatedMedia, sequence: UInt16, timestamp: UInt32) {
+    self.ssrc = ssrc
+    payloadType = codec.payloadType
+    clockRate = codec.clockRate
+    identifiers = media.headerExtensions.identifiers
+    mid = media.headerExtensions.mid == nil ? nil : RTPMediaID(media.mid)
+    statistics = RTPSenderStatistics(ssrc: ssrc, clockRate: codec.clockRate)
+    self.sequence = sequence
+    self.timestamp = timestamp
+  }
+
+  /// The number of the first packet: at random (RFC 3550 section 5.1), and far below the wrap. A receiver that has missed the packets before
+  /// it could not know of the wrap, and would refuse all that follow (RFC 3711 section 3.3.1).
+  static func firstSequence(_ random: UInt64) -> UInt16 { UInt16(truncatingIfNeeded: random >> 32) & 0x7FFF }
+
+  /// Writes a packet. Returns its bytes; nil when the payload does not fit, which is as if the packet were lost.
+  /// - Parameters:
+  ///   - duration: samples per channel of the payload, by the clock of the stream.
+  ///   - pause: samples that were not sent before it.
+  ///   - transportSequence: its number among all packets of the session.
+  mutating func write(
+    _ payload: Span<UInt8>, duration: Int, pause: Int, level: RTPAudioLevel?, transportSequence: UInt16?,
+    at now: Nanoseconds, into packet: inout MutableSpan<UInt8>
+  ) -> Int? {
+    timestamp &+= UInt32(truncatingIfNeeded: pause)
+    let header = RTPHeader(
+      payloadType: payloadType, sequence: sequence, timestamp: timestamp, ssrc: ssrc,
+      marker: begins || pause > 0)
+    sequence &+= 1
+    let stamp = timestamp
+    timestamp &+= UInt32(truncatingIfNeeded: duration)
+    let extensions = RTPExtensions(
+      audioLevel: level, mid: mid, absoluteSendTime: RTPAbsoluteSendTime(WallClock.ntp(at: now)),
+      transportSequence: transportSequence)
+    let head: Int
+    do throws(RTPProblem) {
+      head = try header.write(extensions, identifiers: identifiers, into: &packet)
+    } catch { return nil }
+    guard head + payload.count <= packet.count else { return nil }
+    packet.put(payload, at: head)
+    begins = false
+    statistics.note(timestamp: stamp, payloadBytes: payload.count, at: now)
+    return head + payload.count
+  }
+
+  /// What a sender report says now; nil before the first packet.
+  mutating func report(at now: Nanoseconds) -> RTCPSenderInfo? {
+    statistics.senderReport(WallClock.ntp(at: now), at: now)
+  }
+
+  /// Notes a report of the peer.
+  mutating func note(_ block: RTCPReportBlock, at now: Nanoseconds) { statistics.note(block, at: now) }
+}
+
+extension NegotiatedMedia.HeaderExtensions {
+  /// The numbers as packets are written and read by.
+  var identifiers: RTPExtensionIdentifiers {
+    RTPExtensionIdentifiers(
+      audioLevel: audioLevel, mid: mid, absoluteSendTime: absoluteSendTime, transportSequence: transportCC)
+  }
+}

@@ -1,0 +1,129 @@
+import MillraceCore
+import Testing
+
+@testable import MillraceRTC
+
+@Suite("handshakes and packets of two peers", .timeLimit(.minutes(2)))
+struct HandshakeTests {
+  private let clock = Clock(.realtime)
+
+  /// A packet of a source.
+  private func packet(_ sequence: UInt16, of source: UInt32 = 3, count: Int = 50) -> [UInt8] {
+    let head: [UInt32] = [0x806F_0000 | UInt32(sequence), 960 * UInt32(sequence), source]
+    return head.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
+      + [UInt8](repeating: 7, count: count)
+  }
+
+  @Test("a handshake that begins before this side has a pair of addresses is not lost")
+  func early() throws {
+    let pair = try PipePair()
+    pair.client.pipe.open()
+    pair.deliver()
+    #expect(pair.server.states.isEmpty && pair.server.pipe.attempts == 0)
+    pair.server.pipe.open()
+    pair.deliver()
+    #expect(pair.client.states == [.securing, .connected] && pair.server.states == [.securing, .connected])
+  }
+
+  @Test("a peer that floods the beginning of a handshake fills no memory, and the handshake is repeated")
+  func flood() throws {
+    let pair = try PipePair()
+    for _ in 0..<1_000 { pair.server.pipe.receive([22, 1, 2, 3]) }
+    #expect(try #require(pair.server.transport).refusals.early == 1_000 - 16)
+    pair.connect()
+    // What was kept is no handshake: OpenSSL drops it.
+    #expect(pair.client.states.last == .connected && pair.server.states.last == .connected)
+  }
+
+  @Test("a flight that is lost is sent again 200 ms later, and then after twice as long")
+  func lostFlight() async throws {
+    let pair = try PipePair()
+    pair.client.pipe.open()
+    pair.server.pipe.open()
+    pair.client.pipe.sent = []
+    let transport = try #require(pair.client.transport)
+    let due = try #require(transport.run(at: clock.now))
+    #expect(due - clock.now <= .milliseconds(200))
+    while pair.client.pipe.sent.isEmpty {
+      try await Task.sleep(for: .milliseconds(5))
+      _ = transport.run(at: clock.now)
+    }
+    #expect(try #require(transport.run(at: clock.now)) - clock.now <= .milliseconds(400))
+    pair.deliver()
+    #expect(pair.client.states.last == .connected && pair.server.states.last == .connected)
+  }
+
+  @Test("a last flight that is lost is sent again when the peer repeats its own")
+  func lostLastFlight() async throws {
+    let pair = try PipePair()
+    pair.client.pipe.open()
+    pair.server.pipe.open()
+    // The last flight is that of the server.
+    pair.deliver { $0 === pair.server && pair.server.states.last == .connected }
+    #expect(pair.server.states.last == .connected && pair.client.states.last == .securing)
+    let transport = try #require(pair.client.transport)
+    while pair.client.states.last != .connected {
+      try await Task.sleep(for: .milliseconds(5))
+      _ = transport.run(at: clock.now)
+      pair.deliver()
+    }
+  }
+
+  @Test("packets that are forged, repeated, too early or nothing at all are counted, and not received")
+  func refusals() throws {
+    let pair = try PipePair()
+    pair.server.pipe.receive(packet(1))
+    pair.connect()
+    let datagram = pair.client.send(packet(1))
+    var forged = pair.client.send(packet(2))
+    forged[20] ^= 1
+    for bytes in [datagram, datagram, forged, [0x80], [0x80, 111, 0], [255, 0, 0]] {
+      pair.server.pipe.receive(bytes)
+    }
+    #expect(pair.server.packets == [packet(1)])
+    let refusals = try #require(pair.server.transport).refusals
+    #expect((refusals.early, refusals.replayed, refusals.forged, refusals.malformed) == (1, 1, 1, 3))
+  }
+
+  @Test("a peer has a limited number of sources, until some have ended")
+  func sources() throws {
+    let pair = try PipePair()
+    pair.connect()
+    for source in 0..<200 { pair.server.pipe.receive(pair.client.send(packet(1, of: UInt32(source) + 1))) }
+    let transport = try #require(pair.server.transport)
+    #expect(pair.server.packets.count == 128 && transport.refusals.sources == 72)
+    transport.forget(1)
+    pair.server.pipe.receive(pair.client.send(packet(2, of: 500)))
+    #expect(pair.server.packets.count == 129)
+  }
+
+  @Test("packets of every size pass as they are, up to a datagram")
+  func sizes() throws {
+    let pair = try PipePair()
+    pair.connect()
+    let all = [0, 1, 100, 1_200, 8_000].enumerated().map { packet(UInt16($0.offset), count: $0.element) }
+    for bytes in all { pair.server.pipe.receive(pair.client.send(bytes)) }
+    #expect(pair.server.packets == all)
+  }
+
+  @Test("a network that fails for a while is reported, and so is its return")
+  func interruption() throws {
+    let pair = try PipePair()
+    // Before a pair is found, another candidate may bring one.
+    pair.client.pipe.fail()
+    pair.connect()
+    pair.client.pipe.fail()
+    pair.client.pipe.open()
+    #expect(pair.client.states == [.securing, .connected, .disconnected, .connected])
+  }
+
+  @Test("who closes says so: the peer sees an end and no failure")
+  func close() throws {
+    let pair = try PipePair()
+    pair.connect()
+    pair.client.transport?.close()
+    #expect(pair.client.pipe.isClosed)
+    pair.deliver()
+    #expect(pair.server.states.last == .closed)
+  }
+}

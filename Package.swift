@@ -167,7 +167,7 @@ let package = Package(
       swiftSettings: strict),
 
     // WebRTC: descriptions and packets, and the way they go over a network.
-    .target(name: "MillraceRTCWire", swiftSettings: strict),
+    .target(name: "MillraceRTCWire", dependencies: ["MillraceJSON"], swiftSettings: strict),
     .target(
       name: "MillraceRTC", dependencies: ["MillraceCore", "MillraceRTCWire", "CRtcShim"],
       swiftSettings: strict),

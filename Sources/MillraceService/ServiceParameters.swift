@@ -33,7 +33,7 @@ public enum ServiceParameters {
   /// `close`: how long a dialogue's end may take. For services that confirm it.
   public static let close = ParameterContract(
     "close", .integer(1...600_000), unit: "ms", default: 2_000,
-    text: "how long to wait for the service to confirm the end; after it the node ends without")
+    text: "how long to wait for the service to confirm the end of the dialogue; then the node ends anyway")
 
   /// `preRoll`: how much of the user's audio is kept.
   public static let preRoll = ParameterContract(

@@ -70,6 +70,7 @@ import Testing
   func accepted(values: [String: JSONValue]) {
     #expect(refusal(values) == "")
   }
+
   @Test("the times of the parameters are those of the session's rules")
   func times() throws {
     var values = ParameterValues()

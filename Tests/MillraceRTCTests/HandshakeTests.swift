@@ -92,9 +92,14 @@ struct HandshakeTests {
     for source in 0..<200 { pair.server.pipe.receive(pair.client.send(packet(1, of: UInt32(source) + 1))) }
     let transport = try #require(pair.server.transport)
     #expect(pair.server.packets.count == 128 && transport.refusals.sources == 72)
-    transport.forget(1)
+    let old = pair.client.send(packet(2, of: 2))
+    pair.server.pipe.receive(old)
+    transport.noteEnd(of: 2)
+    // It has ended, and still nobody can repeat what it sent.
+    pair.server.pipe.receive(old)
+    #expect(pair.server.packets.count == 129 && transport.refusals.replayed == 1)
     pair.server.pipe.receive(pair.client.send(packet(2, of: 500)))
-    #expect(pair.server.packets.count == 129)
+    #expect(pair.server.packets.count == 130)
   }
 
   @Test("packets of every size pass as they are, up to a datagram")

@@ -13,7 +13,7 @@ package protocol RTCLoopMember: AnyObject {
 /// A thread that owns sessions: all calls of ICE, DTLS and SRTP for them are made on it, so that their state needs no locks. (SCTP has one
 /// state for the whole process, with a lock of its own.)
 ///
-/// One loop serves dozens of sessions; a program with more takes several. Work on a loop must not block.
+/// Sessions share a loop; a program with many takes several loops. Work on a loop must not block.
 @safe
 public final class RTCLoop: @unchecked Sendable {
   /// A member and how others wake it.

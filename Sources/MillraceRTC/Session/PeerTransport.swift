@@ -107,8 +107,9 @@ package final class PeerTransport: ICEObserver {
   private var dtls: (any DTLSEndpoint)?
   private var early: [[UInt8]] = []
   private var hasPair = false
-  /// Sources whose packets were decrypted.
+  /// Sources whose packets were decrypted, and those of them that have ended, oldest first.
   private var sources: [UInt32] = []
+  private var endedSources: [UInt32] = []
   private var outbound: SRTPContext?
   private var inbound: SRTPContext?
   private var association: SCTPAssociation?
@@ -269,7 +270,7 @@ package final class PeerTransport: ICEObserver {
     guard let inbound else { return refusals.early += 1 }
     guard let source = unsafe Self.source(of: packet, isRTCP: isRTCP) else { return refusals.malformed += 1 }
     let isKnown = sources.contains(source)
-    guard isKnown || sources.count < Self.mostSources else { return refusals.sources += 1 }
+    guard isKnown || hasRoomForSource() else { return refusals.sources += 1 }
     switch unsafe inbound.unprotect(packet, isRTCP: isRTCP) {
     case .done(let count):
       if !isKnown { sources.append(source) }
@@ -287,11 +288,19 @@ package final class PeerTransport: ICEObserver {
     return unsafe packet.bindMemory(to: UInt8.self).span.uint32(at: offset)
   }
 
-  /// Forgets a source that has ended, and makes room for another.
-  package func forget(_ source: UInt32) {
-    guard let index = sources.firstIndex(of: source) else { return }
-    sources.remove(at: index)
-    inbound?.forget(source)
+  /// Notes that a source has ended: where there is no room for another, it makes room. Not before: with the source SRTP forgets which of its
+  /// packets came, and they could be repeated.
+  package func noteEnd(of source: UInt32) {
+    if sources.contains(source) && !endedSources.contains(source) { endedSources.append(source) }
+  }
+
+  private func hasRoomForSource() -> Bool {
+    guard sources.count >= Self.mostSources else { return true }
+    guard !endedSources.isEmpty else { return false }
+    let ended = endedSources.removeFirst()
+    sources.removeAll { $0 == ended }
+    inbound?.forget(ended)
+    return true
   }
 
   // MARK: DTLS

@@ -60,7 +60,7 @@ package struct RTCSessionSettings: Sendable {
   package init() {}
 }
 
-/// A session of WebRTC with one other side: its descriptions, the transport, its sound and its data channels. The form of signalling is
+/// A session of WebRTC with one peer: its descriptions, the transport, its sound and its data channels. The form of signalling is
 /// somebody else's.
 ///
 /// On the offering side: `offer`, then `accept`; on the answering side: `answer`. On the thread of its loop. A session that has failed or was
@@ -176,7 +176,9 @@ package final class RTCSession: RTCLoopMember {
     guard describeAt != nil, let transport, local == nil, !isOver else { return }
     describeAt = nil
     do {
-      guard let fingerprint = CertificateFingerprint(digest: identity.fingerprint) else { return }
+      guard let fingerprint = CertificateFingerprint(digest: identity.fingerprint) else {
+        throw RTCProblem.library("OpenSSL made no SHA-256 digest of the certificate")
+      }
       var own = LocalTransport(credentials: try transport.credentials, fingerprint: fingerprint)
       own.candidates = candidates
       own.hasAllCandidates = hasAllCandidates
@@ -379,7 +381,7 @@ extension RTCSession: SoundObserver {
   }
 
   package func soundEnded(_ ssrc: UInt32, reason: String?) {
-    transport?.forget(ssrc)
+    transport?.noteEnd(of: ssrc)
     observer?.sessionEnded(source: ssrc, reason: reason)
   }
 }

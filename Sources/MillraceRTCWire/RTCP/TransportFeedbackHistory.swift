@@ -2,26 +2,6 @@
 ///
 /// The results are what a bandwidth estimator reads. All memory is requested by `init`. One thread at a time.
 @safe public struct TransportFeedbackHistory: ~Copyable, @unchecked Sendable {
-  /// What became of a packet.
-  public struct Result: Sendable, Equatable {
-    /// The transport-wide sequence number, unwrapped.
-    public var number: Int64
-    /// Bytes of the packet.
-    public var bytes: Int
-    /// When the packet was sent.
-    public var sent: Int64
-    /// When it arrived, in nanoseconds on the receiver's clock, whose origin is not known; nil: it did not arrive.
-    public var arrival: Int64?
-
-    /// Creates a result.
-    public init(number: Int64, bytes: Int, sent: Int64, arrival: Int64?) {
-      self.number = number
-      self.bytes = bytes
-      self.sent = sent
-      self.arrival = arrival
-    }
-  }
-
   private enum State { case empty, sent, lost, received }
 
   private struct Entry {
@@ -66,7 +46,7 @@
   ///
   /// A packet is lost once at most; one that was lost and is reported as received later gives another result. Packets that
   /// were never sent, or are no longer remembered, give none.
-  public mutating func join(_ feedback: RTCPTransportFeedback, _ result: (Result) -> Void) {
+  public mutating func join(_ feedback: RTCPTransportFeedback, _ result: (PacketResult) -> Void) {
     guard let highest = unwrapper.highest else { return }
     countLost(feedback.number)
     let start = unwrap(feedback.reference) * RTCPTransportFeedback.referenceUnit
@@ -85,7 +65,7 @@
     for index in 0..<capacity { unsafe entries[index] = Entry() }
   }
 
-  private mutating func join(_ number: Int64, _ arrival: Int64?) -> Result? {
+  private mutating func join(_ number: Int64, _ arrival: Int64?) -> PacketResult? {
     let index = slot(number)
     let entry = unsafe entries[index]
     guard entry.number == number else { return nil }
@@ -95,7 +75,7 @@
     }
     bytesInFlight -= inFlight(entry)
     unsafe entries[index].state = arrival == nil ? .lost : .received
-    return Result(number: number, bytes: entry.bytes, sent: entry.sent, arrival: arrival)
+    return PacketResult(number: number, bytes: entry.bytes, sent: entry.sent, arrival: arrival)
   }
 
   private func inFlight(_ entry: Entry) -> Int { entry.state == .sent ? entry.bytes : 0 }

@@ -1,3 +1,5 @@
+internal import MillraceJSON
+
 /// A key of SRTP in the description: `a=crypto`. Source: RFC 4568. Only for signalling that is secret itself.
 public struct SDPCrypto: Sendable, Hashable {
   /// A suite, and what its keys are.
@@ -40,7 +42,7 @@ public struct SDPCrypto: Sendable, Hashable {
     guard key.count == suite.keyBytes else { return nil }
     self.tag = tag
     suiteName = suite.rawValue
-    keyParameters = "inline:\(SDPBase64.encode(key))"
+    keyParameters = "inline:\(Base64.encode(key))"
   }
 
   init?(parsing value: Substring) {
@@ -62,9 +64,15 @@ public struct SDPCrypto: Sendable, Hashable {
     let first = keyParameters[...].parts(at: ";")[0]
     let (method, rest) = first.halves(at: ":")
     guard let suite, method.isEqualIgnoringCase("inline"), let rest,
-      let bytes = SDPBase64.decode(rest.halves(at: "|").0), bytes.count == suite.keyBytes
+      let bytes = Self.bytes(rest.halves(at: "|").0), bytes.count == suite.keyBytes
     else { return nil }
     return bytes
+  }
+
+  /// The bytes of a key. Some write it without padding.
+  private static func bytes(_ text: Substring) -> [UInt8]? {
+    let digits = text.prefix { $0 != "=" }
+    return Base64.decode(digits + String(repeating: "=", count: (4 - digits.utf8.count % 4) % 4))
   }
 
   var text: String { "\(tag) \(suiteName) \(keyParameters)\(sessionParameters.map { " \($0)" } ?? "")" }

@@ -24,9 +24,9 @@ import Testing
 
   private func join(
     _ history: inout TransportFeedbackHistory, _ bytes: [UInt8]
-  ) throws -> [TransportFeedbackHistory.Result] {
+  ) throws -> [PacketResult] {
     var reader = RTCPReader(bytes.span)
-    var results: [TransportFeedbackHistory.Result] = []
+    var results: [PacketResult] = []
     while let packet = try reader.next() {
       guard case .transportFeedback(let feedback) = packet else { continue }
       history.join(feedback) { results.append($0) }

@@ -125,7 +125,7 @@ struct SDPHostileTests {
 
   @Test("random bytes never crash a parser or a writer")
   func randomBytes() throws {
-    var random = SplitMix(seed: 8866)
+    var random = SeededRandom(seed: 8866)
     let head = Array(Self.head.utf8)
     let samples = [SDPSamples.chromium, SDPSamples.firefox, SDPSamples.aiortc, SDPSamples.janus].map {
       Array($0.utf8)
@@ -158,7 +158,7 @@ struct SDPHostileTests {
 
   @Test("offers and answers with lines lost, repeated, moved and changed never crash a negotiation")
   func randomLines() throws {
-    var random = SplitMix(seed: 3264)
+    var random = SeededRandom(seed: 3264)
     let sections: [MediaSection] = [.audio(), .video(), .data()]
     let offer = try SDPTestParts.offer(sections).description()
     let answer = try SDPTestParts.answer(offer, sections).description
@@ -190,20 +190,4 @@ struct SDPHostileTests {
     }
     #expect(sessions > 50 && answers > 50 && refusals > 50)
   }
-}
-
-/// Repeatable random numbers: SplitMix64.
-struct SplitMix {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
-  }
-
-  mutating func below(_ bound: Int) -> Int { bound > 0 ? Int(next() % UInt64(bound)) : 0 }
 }

@@ -12,6 +12,9 @@ struct SeededRandom: RandomNumberGenerator {
     return value ^ (value >> 31)
   }
 
+  /// A number below a bound, 0 for a bound of 0.
+  mutating func below(_ bound: Int) -> Int { bound > 0 ? Int(next() % UInt64(bound)) : 0 }
+
   mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
 
   mutating func bytes(_ count: Int) -> [UInt8] {

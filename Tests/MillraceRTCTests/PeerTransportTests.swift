@@ -116,6 +116,44 @@ struct PeerTransportTests {
     try await until { b.seen.withLock { $0.states.last } == .closed }
   }
 
+  @Test("ICE begins again, and everything above it stays as it is")
+  func restart() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let (a, b) = try await connect(loop)
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    let credentials = Locked<[ICECredentials]>([])
+    loop.perform {
+      do {
+        let before = [try a.transport?.credentials, try b.transport?.credentials].compactMap { $0 }
+        for end in [a, b] { try end.transport?.restart() }
+        let after = [try a.transport?.credentials, try b.transport?.credentials].compactMap { $0 }
+        credentials.withLock { $0 = before + after }
+        for (end, peer) in [(a, b), (b, a)] {
+          guard let own = try peer.transport?.credentials, var description = end.transport?.remote else {
+            continue
+          }
+          description.credentials = own
+          try end.transport?.setRemote(description)
+          for candidate in peer.seen.withLock({ $0.candidates }) { _ = end.transport?.add(candidate) }
+        }
+      } catch { Issue.record(error) }
+    }
+    let packet: [UInt8] = [0x80, 111, 0, 9, 0, 0, 0, 2, 0, 0, 0, 3, 1]
+    // Until the new checks have found a pair, packets may be lost.
+    var number: UInt8 = 0
+    while b.seen.withLock({ $0.packets.isEmpty }) {
+      number &+= 1
+      var next = packet
+      next[3] = number
+      let sent = next
+      loop.perform { a.send(sent) }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    #expect(Set(credentials.withLock { $0 }).count == 4)
+    #expect([a, b].allSatisfy { $0.seen.withLock { $0.states } == [.securing, .connected] })
+  }
+
   @Test("the certificate of somebody else is refused before a packet passes")
   func impostor() async throws {
     let loop = try RTCLoop()

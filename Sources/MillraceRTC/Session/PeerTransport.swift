@@ -103,7 +103,7 @@ package final class PeerTransport: ICEObserver {
   package private(set) var state = PeerState.connecting
   package private(set) var refusals = PeerRefusals()
 
-  private var remote: PeerDescription?
+  package private(set) var remote: PeerDescription?
   private var dtls: (any DTLSEndpoint)?
   private var early: [[UInt8]] = []
   private var hasPair = false

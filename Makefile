@@ -328,9 +328,10 @@ interop-metrics: metrics-deps build models ## have Prometheus and OpenTelemetry 
 	timeout --kill-after=10 600 Tests/Interop/metrics.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/otel" $(VOICE_48K)
 
 # The examples are packages of their own, as any user of Millrace would write them. Two of them leave out Millrace's default traits, so
-# that all of it is compiled otherwise for them: in a folder of their own. The third is built into the folder of `swift build`, where what it
-# stands on is compiled already.
-EXAMPLES := --scratch-path .build-examples --package-path Examples
+# that all of it is compiled otherwise for them: in a folder of their own, so that going to and fro does not rebuild everything. The third is built
+# into the folder of `swift build`, where what it stands on is compiled already.
+EXAMPLES_BUILD ?= .build-examples
+EXAMPLES := --scratch-path $(EXAMPLES_BUILD) --package-path Examples
 
 .PHONY: examples
 examples: examples-without-traits example-bot ## build the examples, which are packages of their own, and run them
@@ -340,7 +341,7 @@ examples-without-traits: metrics-deps
 	@swift build $(EXAMPLES)/PhoneNodes --build-tests
 	$(SWIFT_TEST) $(EXAMPLES)/PhoneNodes --skip-build --disable-xctest | $(MUST_RUN)
 	swift build $(EXAMPLES)/SpeechServer
-	timeout --kill-after=10 300 Tests/Interop/speech-server.sh .build-examples/debug/SpeechServer
+	timeout --kill-after=10 300 Tests/Interop/speech-server.sh $(EXAMPLES_BUILD)/debug/SpeechServer
 
 .PHONY: example-bot
 example-bot: deps

@@ -73,7 +73,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     // To a minor version: ServerName and ConnectionAttempt call functions that are not stable (Documentation/decisions.md).
     .package(url: "https://github.com/apple/swift-nio-ssl", .upToNextMinor(from: "2.37.6")),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
@@ -99,6 +98,7 @@ let package = Package(
     .systemLibrary(name: "CALSA", pkgConfig: "alsa", providers: [.apt(["libasound2-dev"])]),
     .systemLibrary(name: "CSampleRate", pkgConfig: "samplerate", providers: [.apt(["libsamplerate0-dev"])]),
     .systemLibrary(name: "CNice", pkgConfig: "nice", providers: [.apt(["libnice-dev"])]),
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
     .systemLibrary(name: "CSCTP", pkgConfig: "usrsctp", providers: [.apt(["libusrsctp-dev"])]),
@@ -145,13 +145,7 @@ let package = Package(
     .target(
       name: "MillraceDialog", dependencies: ["MillraceCore", "MillraceJSON"], swiftSettings: strict),
     .target(
-      name: "MillraceCrypto",
-      dependencies: [
-        "MillraceJSON",
-        .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "CryptoExtras", package: "swift-crypto"),
-      ],
-      swiftSettings: strict),
+      name: "MillraceCrypto", dependencies: ["MillraceJSON", "CCrypto"], swiftSettings: strict),
     .target(
       name: "MillraceNet",
       dependencies: [

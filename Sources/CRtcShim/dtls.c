@@ -88,6 +88,8 @@ static int bio_create(BIO *bio) {
 static BIO_METHOD *method;
 
 static void make_method(void) {
+  // Without this the library takes itself apart when the program ends, while other threads may still be talking.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "millrace");
   if (made == NULL) return;
   BIO_meth_set_write(made, bio_write);

@@ -54,7 +54,7 @@ extension CryptoError {
       "\(cipher): the message does not end in valid padding; discard it, and check key and nonce")
   }
 
-  static func library(_ cipher: String, _ error: any Error) -> CryptoError {
-    CryptoError(.library, "\(cipher) failed: \(error); check the length of the message")
+  static func library(_ cipher: String, _ failure: OpenSSLFailure) -> CryptoError {
+    CryptoError(.library, "\(cipher) failed: \(failure.reason); check the length of the message")
   }
 }

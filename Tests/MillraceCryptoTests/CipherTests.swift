@@ -231,4 +231,23 @@ struct CipherTests {
           == count)
     }
   }
+
+  @Test("ChaCha20 goes up to the last number of a block, and not round to the first")
+  func lastBlock() throws {
+    let (secret, nonce) = (SecretKey([UInt8](0..<32).span), [UInt8](0..<12))
+    let zeros = [UInt8](repeating: 0, count: 129)
+    let (two, last) = (UInt32.max - 1, UInt32.max)
+    let stream = try ChaCha20.apply(
+      to: zeros.span.extracting(first: 128), key: secret, nonce: nonce.span, counter: two)
+    #expect(
+      try ChaCha20.apply(to: zeros.span.extracting(first: 64), key: secret, nonce: nonce.span, counter: last)
+        == Array(stream.suffix(64)))
+    for (count, counter) in [(65, last), (129, two)] {
+      #expect(
+        refusal { () throws(CryptoError) in
+          _ = try ChaCha20.apply(
+            to: zeros.span.extracting(first: count), key: secret, nonce: nonce.span, counter: counter)
+        } == .messageLength)
+    }
+  }
 }

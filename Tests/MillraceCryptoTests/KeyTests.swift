@@ -108,6 +108,9 @@ struct KeyTests {
     for count in [1, 31, 32, 33, HKDF.longestKey] {
       #expect(try HKDF.sha256(secret, salt: Span(), byteCount: count).byteCount == count)
     }
+    #expect(
+      try HKDF.sha256(SecretKey(utf8: ""), salt: Span(), byteCount: 32)
+        == key("eb70f01dede9afafa449eee1b1286504e1f62388b3f7dd4f956697b0e828fe18"))
     for count in [Int.min, -1, 0, HKDF.longestKey + 1, Int.max] {
       #expect(
         refusal { () throws(CryptoError) in _ = try HKDF.sha256(secret, salt: Span(), byteCount: count) }

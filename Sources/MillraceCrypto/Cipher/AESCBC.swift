@@ -1,6 +1,3 @@
-internal import Crypto
-internal import CryptoExtras
-
 /// AES in cipher block chaining mode, NIST SP 800-38A section 6.2, for services that require it.
 ///
 /// It does not detect changes; use `AESGCM` for anything new. Verify the code of a message (`HMAC`) *before* decrypting it: a peer that
@@ -32,13 +29,10 @@ public enum AESCBC {
   public static func encrypt(
     _ message: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
   ) throws(CryptoError) -> [UInt8] {
-    let iv = try checked(iv, key)
+    let cipher = try cipher(key, iv)
     if padding == .none { try checkBlocks(message, "messages without padding") }
     do {
-      return unsafe try message.bytes.withUnsafeBytes {
-        unsafe Array(
-          try AES._CBC.encrypt($0, using: key.symmetric, iv: iv, noPadding: padding == .none))
-      }
+      return try cipher.apply(.encrypt, to: message, key: key, iv: iv, pads: padding == .pkcs7)
     } catch {
       throw .library(name, error)
     }
@@ -56,17 +50,18 @@ public enum AESCBC {
   public static func decrypt(
     _ ciphertext: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
   ) throws(CryptoError) -> [UInt8] {
-    let iv = try checked(iv, key)
+    let cipher = try cipher(key, iv)
     try checkBlocks(ciphertext, "ciphertexts")
+    let message: [UInt8]
     do {
-      return unsafe try ciphertext.bytes.withUnsafeBytes {
-        unsafe Array(
-          try AES._CBC.decrypt($0, using: key.symmetric, iv: iv, noPadding: padding == .none))
-      }
+      message = try cipher.apply(.decrypt, to: ciphertext, key: key, iv: iv)
     } catch {
-      // The lengths have been checked, so it is the padding.
-      throw .padding(name)
+      throw .library(name, error)
     }
+    guard padding == .pkcs7 else { return message }
+    // The padding of OpenSSL takes as long as it is valid.
+    guard let message = try? PKCS7.unpadded(message.span) else { throw .padding(name) }
+    return message
   }
 
   private static func checkBlocks(_ bytes: Span<UInt8>, _ what: String) throws(CryptoError) {
@@ -78,13 +73,13 @@ public enum AESCBC {
     }
   }
 
-  private static func checked(_ iv: Span<UInt8>, _ key: SecretKey) throws(CryptoError) -> AES._CBC.IV {
-    try AESKey.check(key, name)
+  private static func cipher(_ key: SecretKey, _ iv: Span<UInt8>) throws(CryptoError) -> OpenSSLCipher {
+    let length = try AESKey(key, name)
     guard iv.count == blockBytes else { throw .nonce(name, takes: "\(blockBytes)", not: iv.count) }
-    do {
-      return unsafe try iv.bytes.withUnsafeBytes { unsafe try AES._CBC.IV(ivBytes: $0) }
-    } catch {
-      throw .library(name, error)
+    return switch length {
+    case .bits128: .aes128CBC
+    case .bits192: .aes192CBC
+    case .bits256: .aes256CBC
     }
   }
 }

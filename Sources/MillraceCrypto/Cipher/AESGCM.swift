@@ -1,9 +1,7 @@
-internal import Crypto
-
 /// AES in Galois/counter mode, NIST SP 800-38D: encrypts messages and detects every change to them.
 ///
-/// Keys have 16, 24 or 32 bytes. Nonces have 12 bytes, or more where a service requires it (Tuya takes 16): GCM hashes such a nonce to its
-/// initial counter, section 7.1. **Never use a nonce twice with the same key**: both messages can then be read, and others forged. Count,
+/// Keys have 16, 24 or 32 bytes. Nonces have 12 bytes, or up to 128 where a service requires it (Tuya takes 16): GCM hashes such a nonce to
+/// its initial counter, section 7.1. **Never use a nonce twice with the same key**: both messages can then be read, and others forged. Count,
 /// or choose at random and change the key before 2^32 messages (section 8.3).
 ///
 /// A sealed message is the ciphertext followed by the tag of 16 bytes, as in RFC 5116; the nonce is sent separately. Callable from any
@@ -13,6 +11,8 @@ public enum AESGCM {
   public static let tagBytes = 16
   /// The length of a nonce where the protocol leaves the choice, and the shortest.
   public static let nonceBytes = 12
+  /// The length of the longest nonce.
+  public static let longestNonce = 128
 
   private static let name = "AES-GCM"
 
@@ -21,21 +21,16 @@ public enum AESGCM {
   /// - Parameters:
   ///   - message: what to encrypt, of any length.
   ///   - key: 16, 24 or 32 bytes.
-  ///   - nonce: at least `nonceBytes` bytes that were never used with this key.
+  ///   - nonce: `nonceBytes` to `longestNonce` bytes that were never used with this key.
   ///   - data: what is authenticated with the message but not encrypted.
   /// - Returns: the ciphertext, as long as the message, and the tag.
   /// - Throws: `keyLength`, `nonceLength`.
   public static func seal(
     _ message: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {
-    let nonce = try checked(nonce, key)
+    let cipher = try cipher(key, nonce)
     do {
-      let box = unsafe try message.bytes.withUnsafeBytes { message in
-        unsafe try data.bytes.withUnsafeBytes { data in
-          unsafe try AES.GCM.seal(message, using: key.symmetric, nonce: nonce, authenticating: data)
-        }
-      }
-      return Array(box.ciphertext) + box.tag
+      return try cipher.seal(message, key: key, nonce: nonce, data: data, tagBytes: tagBytes)
     } catch {
       throw .library(name, error)
     }
@@ -53,30 +48,24 @@ public enum AESGCM {
   public static func open(
     _ sealed: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {
-    let nonce = try checked(nonce, key)
+    let cipher = try cipher(key, nonce)
     guard sealed.count >= tagBytes else { throw .notAuthentic(name) }
     do {
-      return unsafe try sealed.bytes.withUnsafeBytes { sealed in
-        unsafe try data.bytes.withUnsafeBytes { data in
-          let box = unsafe try AES.GCM.SealedBox(
-            nonce: nonce, ciphertext: sealed.dropLast(tagBytes), tag: sealed.suffix(tagBytes))
-          return unsafe Array(try AES.GCM.open(box, using: key.symmetric, authenticating: data))
-        }
-      }
+      return try cipher.open(sealed, key: key, nonce: nonce, data: data, tagBytes: tagBytes)
     } catch {
       throw .notAuthentic(name)
     }
   }
 
-  private static func checked(_ nonce: Span<UInt8>, _ key: SecretKey) throws(CryptoError) -> AES.GCM.Nonce {
-    try AESKey.check(key, name)
-    guard nonce.count >= nonceBytes else {
-      throw .nonce(name, takes: "\(nonceBytes) or more", not: nonce.count)
+  private static func cipher(_ key: SecretKey, _ nonce: Span<UInt8>) throws(CryptoError) -> OpenSSLCipher {
+    let length = try AESKey(key, name)
+    guard (nonceBytes...longestNonce).contains(nonce.count) else {
+      throw .nonce(name, takes: "\(nonceBytes) to \(longestNonce)", not: nonce.count)
     }
-    do {
-      return unsafe try nonce.bytes.withUnsafeBytes { unsafe try AES.GCM.Nonce(data: $0) }
-    } catch {
-      throw .library(name, error)
+    return switch length {
+    case .bits128: .aes128GCM
+    case .bits192: .aes192GCM
+    case .bits256: .aes256GCM
     }
   }
 }

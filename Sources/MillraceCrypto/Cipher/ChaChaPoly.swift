@@ -1,5 +1,3 @@
-internal import Crypto
-
 /// ChaCha20-Poly1305, RFC 8439: encrypts messages and detects every change to them.
 ///
 /// **Never use a nonce twice with the same key**: both messages can then be read, and others forged. A counter is best. A sealed message is
@@ -27,15 +25,9 @@ public enum ChaChaPoly {
   public static func seal(
     _ message: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {
-    let nonce = try checked(nonce, key)
+    let cipher = try cipher(key, nonce)
     do {
-      let box = unsafe try message.bytes.withUnsafeBytes { message in
-        unsafe try data.bytes.withUnsafeBytes { data in
-          unsafe try Crypto.ChaChaPoly.seal(
-            message, using: key.symmetric, nonce: nonce, authenticating: data)
-        }
-      }
-      return Array(box.ciphertext) + box.tag
+      return try cipher.seal(message, key: key, nonce: nonce, data: data, tagBytes: tagBytes)
     } catch {
       throw .library(name, error)
     }
@@ -53,31 +45,18 @@ public enum ChaChaPoly {
   public static func open(
     _ sealed: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {
-    let nonce = try checked(nonce, key)
+    let cipher = try cipher(key, nonce)
     guard sealed.count >= tagBytes else { throw .notAuthentic(name) }
     do {
-      return unsafe try sealed.bytes.withUnsafeBytes { sealed in
-        unsafe try data.bytes.withUnsafeBytes { data in
-          let box = unsafe try Crypto.ChaChaPoly.SealedBox(
-            nonce: nonce, ciphertext: sealed.dropLast(tagBytes), tag: sealed.suffix(tagBytes))
-          return unsafe Array(
-            try Crypto.ChaChaPoly.open(box, using: key.symmetric, authenticating: data))
-        }
-      }
+      return try cipher.open(sealed, key: key, nonce: nonce, data: data, tagBytes: tagBytes)
     } catch {
       throw .notAuthentic(name)
     }
   }
 
-  private static func checked(
-    _ nonce: Span<UInt8>, _ key: SecretKey
-  ) throws(CryptoError) -> Crypto.ChaChaPoly.Nonce {
+  private static func cipher(_ key: SecretKey, _ nonce: Span<UInt8>) throws(CryptoError) -> OpenSSLCipher {
     guard key.byteCount == keyBytes else { throw .key(name, takes: "\(keyBytes)", not: key.byteCount) }
     guard nonce.count == nonceBytes else { throw .nonce(name, takes: "\(nonceBytes)", not: nonce.count) }
-    do {
-      return unsafe try nonce.bytes.withUnsafeBytes { unsafe try Crypto.ChaChaPoly.Nonce(data: $0) }
-    } catch {
-      throw .library(name, error)
-    }
+    return .chaCha20Poly1305
   }
 }

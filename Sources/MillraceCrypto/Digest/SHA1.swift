@@ -1,5 +1,3 @@
-internal import Crypto
-
 /// SHA-1, FIPS 180-4, for services whose tokens require it.
 ///
 /// Collisions can be computed (Stevens et al., "The first collision for full SHA-1", 2017), so use `SHA256` for anything new. Callable from
@@ -10,8 +8,8 @@ public enum SHA1 {
 
   /// Returns the digest of the given bytes, `digestBytes` long.
   public static func hash(_ bytes: Span<UInt8>) -> [UInt8] {
-    var state = Crypto.Insecure.SHA1()
-    unsafe bytes.bytes.withUnsafeBytes { unsafe state.update(bufferPointer: $0) }
-    return Array(state.finalize())
+    let hash = OpenSSLHash(.sha1)
+    hash.update(bytes)
+    return hash.finish()
   }
 }

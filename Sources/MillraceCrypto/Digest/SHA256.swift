@@ -1,5 +1,3 @@
-internal import Crypto
-
 /// SHA-256, FIPS 180-4, of bytes that arrive in pieces of any length. The digest of a file is that of `sha256sum`.
 ///
 /// It is not a signature, since anyone can compute it (use `HMAC`), and it is too fast to store passwords with. Memory is constant. Use a
@@ -8,22 +6,25 @@ public struct SHA256: Sendable {
   /// The length of a digest.
   public static let digestBytes = 32
 
-  private var state = Crypto.SHA256()
+  private var hash = OpenSSLHash(.sha256)
 
   /// Creates a hash to which no bytes have been added.
   public init() {}
 
   /// Adds bytes.
   public mutating func update(_ bytes: Span<UInt8>) {
-    unsafe bytes.bytes.withUnsafeBytes { unsafe state.update(bufferPointer: $0) }
+    if !isKnownUniquelyReferenced(&hash) { hash = OpenSSLHash(copying: hash) }
+    hash.update(bytes)
   }
 
   /// Returns the digest of all bytes added, `digestBytes` long.
-  public consuming func finish() -> [UInt8] { Array(state.finalize()) }
+  public consuming func finish() -> [UInt8] {
+    isKnownUniquelyReferenced(&hash) ? hash.finish() : OpenSSLHash(copying: hash).finish()
+  }
 
   /// Returns the digest of the given bytes, `digestBytes` long.
   public static func hash(_ bytes: Span<UInt8>) -> [UInt8] {
-    var hash = SHA256()
+    let hash = OpenSSLHash(.sha256)
     hash.update(bytes)
     return hash.finish()
   }

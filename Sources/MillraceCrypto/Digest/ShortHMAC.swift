@@ -1,5 +1,3 @@
-internal import Crypto
-
 /// HMAC-SHA256 (RFC 2104, FIPS 180-4) of short messages with one key, again and again, without asking for memory.
 ///
 /// It is for frames that are signed in real time. `HMAC` takes messages of any length and is faster from some hundred bytes on, but asks for
@@ -20,7 +18,7 @@ public struct ShortHMAC: Sendable {
   /// Prepares a key of any length.
   public init(key: SecretKey) {
     // RFC 2104: a key that is longer than a block is replaced by its digest.
-    var bytes = unsafe key.symmetric.withUnsafeBytes { unsafe Array($0) }
+    var bytes = unsafe key.withBytes { unsafe Array($0) }
     if bytes.count > Self.blockBytes { bytes = SHA256.hash(bytes.span) }
     bytes += [UInt8](repeating: 0, count: Self.blockBytes - bytes.count)
     inner = Self.prepared(bytes, 0x36)

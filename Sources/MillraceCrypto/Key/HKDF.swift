@@ -1,4 +1,4 @@
-internal import Crypto
+internal import CCrypto
 
 /// Keys derived from another secret, RFC 5869.
 ///
@@ -24,12 +24,37 @@ public enum HKDF {
         "HKDF-SHA256 derives keys of 1 to \(longestKey) bytes, not \(byteCount); pass the length that the cipher takes"
       )
     }
-    return unsafe salt.bytes.withUnsafeBytes { salt in
-      unsafe info.bytes.withUnsafeBytes { info in
-        unsafe SecretKey(
-          Crypto.HKDF<Crypto.SHA256>.deriveKey(
-            inputKeyMaterial: secret.symmetric, salt: salt, info: info, outputByteCount: byteCount))
-      }
+    var result: Int32 = 0
+    let key = unsafe SecretKey(count: byteCount) { key in
+      result = unsafe derive(key, secret, salt, info)
     }
+    guard result == 1 else {
+      throw CryptoError(
+        .library, "HKDF-SHA256 failed: \(OpenSSL.takeReason()); check that the secret is not empty")
+    }
+    return key
+  }
+
+  private static func derive(
+    _ key: UnsafeMutableBufferPointer<UInt8>, _ secret: SecretKey, _ salt: Span<UInt8>, _ info: Span<UInt8>
+  ) -> Int32 {
+    let context = unsafe OpenSSL.require(EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil))
+    defer { unsafe EVP_PKEY_CTX_free(context) }
+    guard unsafe EVP_PKEY_derive_init(context) == 1,
+      unsafe EVP_PKEY_CTX_set_hkdf_md(context, OpenSSLDigest.sha256.pointer) == 1,
+      unsafe secret.withBytes({ unsafe EVP_PKEY_CTX_set1_hkdf_key(context, $0.baseAddress, Int32($0.count)) })
+        == 1,
+      // Where there are no bytes there may be no address, which OpenSSL would refuse.
+      unsafe salt.isEmpty
+        || salt.withUnsafeBufferPointer({
+          unsafe EVP_PKEY_CTX_set1_hkdf_salt(context, $0.baseAddress, Int32($0.count)) == 1
+        }),
+      unsafe info.isEmpty
+        || info.withUnsafeBufferPointer({
+          unsafe EVP_PKEY_CTX_add1_hkdf_info(context, $0.baseAddress, Int32($0.count)) == 1
+        })
+    else { return 0 }
+    var written = key.count
+    return unsafe EVP_PKEY_derive(context, key.baseAddress, &written)
   }
 }

@@ -12,7 +12,8 @@ public struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
     case notAuthentic
     /// The decrypted message does not end in valid padding: it was changed on the way, or key or nonce are not those of the sender.
     case padding
-    /// The cryptographic library failed although key and nonce have the right lengths; a message of more than 64 GiB is one reason.
+    /// The cryptographic library failed although key and nonce have the right lengths: a message of more than 64 GiB, or a cipher that the
+    /// machine's configuration of OpenSSL leaves out.
     case library
   }
 

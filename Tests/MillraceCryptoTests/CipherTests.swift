@@ -1,3 +1,4 @@
+import Foundation
 import MillraceCrypto
 import Testing
 
@@ -248,6 +249,32 @@ struct CipherTests {
           _ = try ChaCha20.apply(
             to: zeros.span.extracting(first: count), key: secret, nonce: nonce.span, counter: counter)
         } == .messageLength)
+    }
+  }
+
+  @Test(
+    "a cipher that the machine's OpenSSL leaves out is an error of the call, and does not end the program")
+  func unavailable() async {
+    await #expect(processExitsWith: .success) {
+      // A configuration with another provider than the default one, read when OpenSSL is first used.
+      let file = FileManager.default.temporaryDirectory.appending(path: "millrace-openssl-\(getpid()).cnf")
+      let text = "openssl_conf = a\n[a]\nproviders = b\n[b]\nnull = c\n[c]\nactivate = 1\n"
+      try Data(text.utf8).write(to: file)
+      defer { unlink(file.path) }
+      setenv("OPENSSL_CONF", file.path, 1)
+      let (key, block) = (SecretKey([UInt8](0..<32).span), [UInt8](0..<16))
+      let nonce = block.span.extracting(first: 12)
+      let kinds = [
+        refusal { () throws(CryptoError) in _ = try AESCBC.encrypt(block.span, key: key, iv: block.span) },
+        refusal { () throws(CryptoError) in _ = try AESGCM.seal(block.span, key: key, nonce: nonce) },
+        // Not `notAuthentic`: the message may be as good as any.
+        refusal { () throws(CryptoError) in _ = try AESGCM.open(block.span, key: key, nonce: nonce) },
+        refusal { () throws(CryptoError) in _ = try ChaChaPoly.seal(block.span, key: key, nonce: nonce) },
+        refusal { () throws(CryptoError) in
+          _ = try ChaCha20.apply(to: block.span, key: key, nonce: nonce, counter: 0)
+        },
+      ]
+      #expect(kinds == [.library, .library, .library, .library, .library])
     }
   }
 }

@@ -59,7 +59,7 @@ public enum AESCBC {
       throw .library(name, error)
     }
     guard padding == .pkcs7 else { return message }
-    // The padding of OpenSSL takes as long as it is valid.
+    // OpenSSL's own check does not take constant time.
     guard let message = try? PKCS7.unpadded(message.span) else { throw .padding(name) }
     return message
   }
@@ -76,10 +76,12 @@ public enum AESCBC {
   private static func cipher(_ key: SecretKey, _ iv: Span<UInt8>) throws(CryptoError) -> OpenSSLCipher {
     let length = try AESKey(key, name)
     guard iv.count == blockBytes else { throw .nonce(name, takes: "\(blockBytes)", not: iv.count) }
-    return switch length {
-    case .bits128: .aes128CBC
-    case .bits192: .aes192CBC
-    case .bits256: .aes256CBC
-    }
+    let cipher: OpenSSLCipher =
+      switch length {
+      case .bits128: .aes128CBC
+      case .bits192: .aes192CBC
+      case .bits256: .aes256CBC
+      }
+    return try cipher.checked()
   }
 }

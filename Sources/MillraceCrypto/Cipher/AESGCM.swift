@@ -62,10 +62,12 @@ public enum AESGCM {
     guard (nonceBytes...longestNonce).contains(nonce.count) else {
       throw .nonce(name, takes: "\(nonceBytes) to \(longestNonce)", not: nonce.count)
     }
-    return switch length {
-    case .bits128: .aes128GCM
-    case .bits192: .aes192GCM
-    case .bits256: .aes256GCM
-    }
+    let cipher: OpenSSLCipher =
+      switch length {
+      case .bits128: .aes128GCM
+      case .bits192: .aes192GCM
+      case .bits256: .aes256GCM
+      }
+    return try cipher.checked()
   }
 }

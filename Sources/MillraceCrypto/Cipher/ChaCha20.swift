@@ -26,6 +26,7 @@ public enum ChaCha20 {
   ) throws(CryptoError) -> [UInt8] {
     guard key.byteCount == keyBytes else { throw .key(name, takes: "\(keyBytes)", not: key.byteCount) }
     guard nonce.count == nonceBytes else { throw .nonce(name, takes: "\(nonceBytes)", not: nonce.count) }
+    let cipher = try OpenSSLCipher.chaCha20.checked()
     let blocks = (message.count + blockBytes - 1) / blockBytes
     guard blocks <= Int(UInt32.max) + 1 - Int(counter) else {
       throw CryptoError(
@@ -41,7 +42,7 @@ public enum ChaCha20 {
       for index in nonce.indices { output.append(nonce[index]) }
     }
     do {
-      return try OpenSSLCipher.chaCha20.apply(.encrypt, to: message, key: key, iv: iv.span)
+      return try cipher.apply(.encrypt, to: message, key: key, iv: iv.span)
     } catch {
       throw .library(name, error)
     }

@@ -57,6 +57,6 @@ public enum ChaChaPoly {
   private static func cipher(_ key: SecretKey, _ nonce: Span<UInt8>) throws(CryptoError) -> OpenSSLCipher {
     guard key.byteCount == keyBytes else { throw .key(name, takes: "\(keyBytes)", not: key.byteCount) }
     guard nonce.count == nonceBytes else { throw .nonce(name, takes: "\(nonceBytes)", not: nonce.count) }
-    return .chaCha20Poly1305
+    return try OpenSSLCipher.chaCha20Poly1305.checked()
   }
 }

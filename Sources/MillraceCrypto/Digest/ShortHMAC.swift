@@ -1,6 +1,6 @@
 /// HMAC-SHA256 (RFC 2104, FIPS 180-4) of short messages with one key, again and again, without asking for memory.
 ///
-/// It is for frames that are signed in real time. `HMAC` takes messages of any length and is faster from some hundred bytes on, but asks for
+/// It is for frames that are signed in real time. `HMAC` takes messages of any length and is faster from 128 bytes on, but asks for
 /// memory with each. The key is prepared once; a code costs as many rounds of SHA-256 as the message has blocks of 64 bytes, and two more.
 /// Use a value from one thread at a time. The prepared key is never printed.
 public struct ShortHMAC: Sendable {

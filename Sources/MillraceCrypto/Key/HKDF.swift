@@ -30,7 +30,8 @@ public enum HKDF {
     }
     guard result == 1 else {
       throw CryptoError(
-        .library, "HKDF-SHA256 failed: \(OpenSSL.takeReason()); check that the secret is not empty")
+        .library,
+        "HKDF-SHA256 failed: \(OpenSSL.takeReason()); check the configuration of OpenSSL, openssl.cnf")
     }
     return key
   }
@@ -38,7 +39,7 @@ public enum HKDF {
   private static func derive(
     _ key: UnsafeMutableBufferPointer<UInt8>, _ secret: SecretKey, _ salt: Span<UInt8>, _ info: Span<UInt8>
   ) -> Int32 {
-    let context = unsafe OpenSSL.require(EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil))
+    guard let context = unsafe EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil) else { return 0 }
     defer { unsafe EVP_PKEY_CTX_free(context) }
     guard unsafe EVP_PKEY_derive_init(context) == 1,
       unsafe EVP_PKEY_CTX_set_hkdf_md(context, OpenSSLDigest.sha256.pointer) == 1,

@@ -18,15 +18,25 @@ struct OpenSSLCipher: @unchecked Sendable {
     case encrypt = 1
   }
 
-  // OpenSSL changes nothing in it but a count of references, atomically.
-  fileprivate let pointer: OpaquePointer
+  private let name: String
+  // OpenSSL changes nothing in it but a count of references, atomically. Nil: its configuration leaves the cipher out.
+  fileprivate let pointer: OpaquePointer?
 
   private init(_ name: String) {
     OpenSSL.prepare()
-    guard let pointer = unsafe EVP_CIPHER_fetch(nil, name, nil) else {
-      fatalError("OpenSSL of this machine offers no \(name); check its configuration, openssl.cnf")
+    self.name = name
+    unsafe pointer = unsafe EVP_CIPHER_fetch(nil, name, nil)
+    ERR_clear_error()
+  }
+
+  /// Returns the cipher.
+  /// - Throws: `library` when OpenSSL of this machine does not offer it.
+  func checked() throws(CryptoError) -> OpenSSLCipher {
+    guard unsafe pointer != nil else {
+      throw CryptoError(
+        .library, "OpenSSL of this machine offers no \(name); check its configuration, openssl.cnf")
     }
-    unsafe self.pointer = pointer
+    return self
   }
 
   /// Passes a message through a cipher that does not authenticate.

@@ -25,7 +25,8 @@ public enum AESCBC {
   ///   - iv: the initialization vector, `blockBytes` bytes.
   ///   - padding: how the last block is filled.
   /// - Returns: whole blocks; with padding, 1 to 16 bytes more than the message.
-  /// - Throws: `keyLength`, `nonceLength`; without padding `messageLength` for messages that are not whole blocks.
+  /// - Throws: `keyLength`, `nonceLength`, `library`; without padding `messageLength` for messages that are not whole
+  ///   blocks.
   public static func encrypt(
     _ message: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
   ) throws(CryptoError) -> [UInt8] {
@@ -46,7 +47,7 @@ public enum AESCBC {
   ///   - iv: the sender's initialization vector.
   ///   - padding: how the last block is filled. Padding is checked in constant time, and removed.
   /// - Returns: the message. Without padding a wrong key goes unnoticed.
-  /// - Throws: `padding`, `messageLength`, `keyLength`, `nonceLength`.
+  /// - Throws: `padding`, `messageLength`, `keyLength`, `nonceLength`, `library`.
   public static func decrypt(
     _ ciphertext: Span<UInt8>, key: SecretKey, iv: Span<UInt8>, padding: Padding = .pkcs7
   ) throws(CryptoError) -> [UInt8] {

@@ -24,7 +24,7 @@ public enum AESGCM {
   ///   - nonce: `nonceBytes` to `longestNonce` bytes that were never used with this key.
   ///   - data: what is authenticated with the message but not encrypted.
   /// - Returns: the ciphertext, as long as the message, and the tag.
-  /// - Throws: `keyLength`, `nonceLength`.
+  /// - Throws: `keyLength`, `nonceLength`, `library`.
   public static func seal(
     _ message: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {
@@ -44,7 +44,7 @@ public enum AESGCM {
   ///   - nonce: the sender's nonce.
   ///   - data: what the sender authenticated with the message.
   /// - Returns: the message.
-  /// - Throws: `notAuthentic`, also for messages shorter than a tag; `keyLength`, `nonceLength`.
+  /// - Throws: `notAuthentic`, also for messages shorter than a tag; `keyLength`, `nonceLength`, `library`.
   public static func open(
     _ sealed: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, authenticating data: Span<UInt8> = Span()
   ) throws(CryptoError) -> [UInt8] {

@@ -20,7 +20,7 @@ public enum ChaCha20 {
   ///   - nonce: `nonceBytes` bytes that were never used with this key.
   ///   - counter: the number of the first block of 64 bytes, 0 or 1 in most protocols.
   /// - Returns: as many bytes as the message has.
-  /// - Throws: `keyLength`, `nonceLength`; `messageLength` for a message that would need a block with a number above 2^32 - 1.
+  /// - Throws: `keyLength`, `nonceLength`, `library`; `messageLength` for a message that would need a block with a number above 2^32 - 1.
   public static func apply(
     to message: Span<UInt8>, key: SecretKey, nonce: Span<UInt8>, counter: UInt32
   ) throws(CryptoError) -> [UInt8] {

@@ -14,7 +14,7 @@ public enum HKDF {
   ///   - salt: random bytes, which need not be secret. None is the same as 32 zeros.
   ///   - info: what the key is for, so that several keys can be derived from one secret.
   ///   - byteCount: the length of the key, 1 to `longestKey`.
-  /// - Throws: `messageLength` for any other length.
+  /// - Throws: `messageLength` for any other length; `library`.
   public static func sha256(
     _ secret: SecretKey, salt: Span<UInt8>, info: Span<UInt8> = Span(), byteCount: Int
   ) throws(CryptoError) -> SecretKey {

@@ -1,8 +1,8 @@
 /// AES in Galois/counter mode, NIST SP 800-38D: encrypts messages and detects every change to them.
 ///
-/// Keys have 16, 24 or 32 bytes. Nonces have 12 bytes, or up to 128 where a service requires it (Tuya takes 16): GCM hashes such a nonce to
-/// its initial counter, section 7.1. **Never use a nonce twice with the same key**: both messages can then be read, and others forged. Count,
-/// or choose at random and change the key before 2^32 messages (section 8.3).
+/// Keys have 16, 24 or 32 bytes. Nonces have 12 bytes, or up to 128 where a service requires it (Tuya takes 16): GCM hashes such a nonce
+/// to its initial counter, section 7.1. **Never use a nonce twice with the same key**: both messages can then be read, and others forged.
+/// Count, or choose at random and change the key before 2^32 messages (section 8.3).
 ///
 /// A sealed message is the ciphertext followed by the tag of 16 bytes, as in RFC 5116; the nonce is sent separately. Callable from any
 /// thread. Allocates: not for `process` of a voice node.

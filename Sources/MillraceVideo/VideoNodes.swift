@@ -1,7 +1,7 @@
 public import MillraceCore
 
 extension Catalogue {
-  /// The video nodes: files, screens, live streams, scaling, and JPEG under a byte budget.
+  /// The video nodes: files, screens, live streams, coding for live connections, scaling, and JPEG under a byte budget.
   public static let videoNodes: Catalogue = {
     var catalogue = Catalogue()
     catalogue.add(VideoRead.self)
@@ -14,6 +14,8 @@ extension Catalogue {
     catalogue.add(ImageWrite.self)
     catalogue.add(VideoRecord.self)
     catalogue.add(RTMPPush.self)
+    catalogue.add(VideoEncode.self)
+    catalogue.add(VideoDecode.self)
     return catalogue
   }()
 }

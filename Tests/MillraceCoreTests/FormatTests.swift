@@ -13,7 +13,8 @@ import Testing
         .video(width: 8, height: 8, pixel: .bgrx, rate: FrameRate(30000, over: 1001)),
         "bgrx 8x8 30000/1001 fps"
       ),
-      (.mp3, "mp3"), (.aac, "aac"), (.jpeg, "jpeg"), (.png, "png"), (.text, "text"), (.event, "event"),
+      (.mp3, "mp3"), (.aac, "aac"), (.jpeg, "jpeg"), (.png, "png"), (.h264, "h264"),
+      (.vp8, "vp8"), (.text, "text"), (.event, "event"),
     ])
   func description(format: Format, text: String) {
     #expect(format.description == text)

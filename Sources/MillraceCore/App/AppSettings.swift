@@ -43,13 +43,14 @@ package enum AppDefaults {
   /// Size in bytes of the largest packet of a format without a fixed packet size.
   ///
   /// 7,662: the longest Opus packet, 48 frames of 2.5 ms (RFC 6716, section 3.2.5). 8,191: the longest ADTS frame (ISO/IEC 13818-7,
-  /// 6.2). Pictures: more than the 180,000 bytes that voice services accept.
+  /// 6.2). Pictures: more than the 180,000 bytes that voice services accept. A picture of a stream: the most that the nodes of WebRTC send.
   package static func maxBytes(of kind: Format.Kind) -> Int {
     switch kind {
     case .opus: 7_662
     case .aac: 8_191
     case .mp3, .ogg: 8_192
     case .jpeg, .png: 262_144
+    case .h264, .vp8: EncodedPicture.maxBytes
     default: 65_536
     }
   }

@@ -72,6 +72,12 @@ public enum Format: Sendable, Hashable {
   case jpeg
   /// One PNG picture per packet.
   case png
+  /// One picture of an H.264 stream per packet: an access unit in the byte stream format (ITU-T H.264, Annex B), with the parameter sets in
+  /// front of every key frame. No picture references a later one. A key frame (IDR) has the flag `key`; a packet that follows a loss has
+  /// `discontinuity`. Positions count pictures. Width and height are in the stream, and may change at a key frame.
+  case h264
+  /// One picture of a VP8 stream per packet: a frame (RFC 6386). Flags, positions and sizes are as for `h264`.
+  case vp8
   /// UTF-8 text.
   case text
   /// One event per packet: a JSON object in UTF-8.
@@ -95,6 +101,10 @@ public enum Format: Sendable, Hashable {
     case jpeg
     /// PNG files, one a packet.
     case png
+    /// Pictures of an H.264 stream, one a packet.
+    case h264
+    /// Pictures of a VP8 stream, one a packet.
+    case vp8
     /// UTF-8 text.
     case text
     /// Events: one JSON object in UTF-8 a packet.
@@ -112,6 +122,8 @@ public enum Format: Sendable, Hashable {
     case .video: .video
     case .jpeg: .jpeg
     case .png: .png
+    case .h264: .h264
+    case .vp8: .vp8
     case .text: .text
     case .event: .event
     }

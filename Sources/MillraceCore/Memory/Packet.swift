@@ -7,7 +7,7 @@ public struct PacketFlags: OptionSet, Sendable, Hashable {
   public static let discontinuity = PacketFlags(rawValue: 1 << 0)
   /// The packet stands for lost media: it has no bytes, only a time, a position and a duration.
   public static let lost = PacketFlags(rawValue: 1 << 1)
-  /// A key frame: a decoder may start here.
+  /// A key frame: a decoder may start here. Every raw picture is one.
   public static let key = PacketFlags(rawValue: 1 << 2)
   /// The packet is played even when its reply is interrupted.
   public static let uninterruptible = PacketFlags(rawValue: 1 << 3)

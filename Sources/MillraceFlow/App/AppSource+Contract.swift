@@ -23,11 +23,11 @@ extension AppSource {
         ParameterContract(
           "maxBytes", .integer(1...BlockPool.maxBlockBytes), unit: "bytes",
           text:
-            "the largest packet of any other format; otherwise 262144 for pictures, 65536 for text and events, 7662 for opus, 8191 for aac, 8192 for mp3 and ogg"
+            "the largest packet of any other format; otherwise 262144 for jpeg and png, 1048576 for h264 and vp8, 65536 for text and events, 7662 for opus, 8191 for aac, 8192 for mp3 and ogg"
         ),
         ParameterContract(
           "capacity", .integer(1...65_536), unit: "packets",
-          text: "how many may be queued; otherwise 4 pictures, or 32 of anything else"),
+          text: "how many may be queued; otherwise 4 of jpeg or png, or 32 of anything else"),
         ParameterContract(
           "whenFull", .choice(["wait", "dropNewest"]), default: "wait",
           text: "whether a send waits for room in the queue, or is dropped and counted"),
@@ -51,7 +51,9 @@ extension AppSource {
     return contract
   }()
 
-  private static let formats: [Format.Kind] = [.pcm, .opus, .mp3, .ogg, .aac, .jpeg, .png, .text, .event]
+  private static let formats: [Format.Kind] = [
+    .pcm, .opus, .mp3, .ogg, .aac, .jpeg, .png, .h264, .vp8, .text, .event,
+  ]
 
   private static func resolve(_ resolution: inout Resolution) {
     let parameters = resolution.parameters
@@ -77,6 +79,8 @@ extension AppSource {
     case .aac: .aac
     case .jpeg: .jpeg
     case .png: .png
+    case .h264: .h264
+    case .vp8: .vp8
     case .event: .event
     default: .text
     }

@@ -35,7 +35,7 @@ enum SVGStyle {
       switch kind {
       case .pcm: self = .pcm
       case .opus, .mp3, .ogg, .aac: self = .coded
-      case .video, .jpeg, .png: self = .picture
+      case .video, .jpeg, .png, .h264, .vp8: self = .picture
       case .text: self = .text
       case .event: self = .event
       }

@@ -1,12 +1,12 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// Sorts packets by position, whatever order they arrived in.
 ///
 /// Bounded; not thread-safe; no heap after `init`.
 @safe
-struct JitterBuffer: ~Copyable {
+package struct JitterBuffer: ~Copyable {
   /// The outcome of inserting a packet.
-  enum Verdict: Equatable {
+  package enum Verdict: Equatable {
     case taken
     /// It arrived after a packet that follows it.
     case reordered
@@ -18,17 +18,17 @@ struct JitterBuffer: ~Copyable {
   }
 
   /// Most packets in the buffer: 1.28 s of 20 ms each.
-  static let capacity = 64
+  package static let capacity = 64
 
   private let packets: UnsafeMutablePointer<Packet?>
   /// Their positions, ascending.
   private let positions: UnsafeMutablePointer<Int64>
-  private(set) var count = 0
+  package private(set) var count = 0
   /// Positions taken most recently, to tell a duplicate from a late packet.
   private let recent: UnsafeMutablePointer<Int64>
   private var recentCount = 0
 
-  init() {
+  package init() {
     unsafe packets = .allocate(capacity: Self.capacity)
     for index in 0..<Self.capacity { unsafe (packets + index).initialize(to: nil) }
     unsafe positions = .allocate(capacity: Self.capacity)
@@ -45,15 +45,15 @@ struct JitterBuffer: ~Copyable {
   }
 
   /// Position of the first packet; nil if the buffer is empty.
-  var nextPosition: Int64? { count > 0 ? unsafe positions[0] : nil }
+  package var nextPosition: Int64? { count > 0 ? unsafe positions[0] : nil }
 
   /// Borrows the first packet for inspection; return it before calling anything else.
-  mutating func borrowNext() -> Packet? { count > 0 ? unsafe packets[0].take() : nil }
+  package mutating func borrowNext() -> Packet? { count > 0 ? unsafe packets[0].take() : nil }
 
-  mutating func returnNext(_ packet: consuming Packet) { unsafe packets[0] = consume packet }
+  package mutating func returnNext(_ packet: consuming Packet) { unsafe packets[0] = consume packet }
 
   /// Inserts a packet at its position, unless it lies before `passed`, the position reached by decoding.
-  mutating func insert(_ packet: consuming Packet, passed: Int64?) -> Verdict {
+  package mutating func insert(_ packet: consuming Packet, passed: Int64?) -> Verdict {
     let position = packet.position
     if let passed, position < passed {
       for index in 0..<Self.capacity where unsafe recent[index] == position { return .duplicate }
@@ -87,7 +87,7 @@ struct JitterBuffer: ~Copyable {
   }
 
   /// Takes the first packet.
-  mutating func take() -> Packet? {
+  package mutating func take() -> Packet? {
     guard count > 0, let packet = unsafe packets[0].take() else { return nil }
     for index in 1..<max(count, 1) {
       unsafe packets[index - 1] = unsafe packets[index].take()
@@ -100,7 +100,7 @@ struct JitterBuffer: ~Copyable {
   }
 
   /// Drops everything, including the memory of packets taken.
-  mutating func clear() {
+  package mutating func clear() {
     while count > 0 { _ = take() }
     for index in 0..<Self.capacity { unsafe recent[index] = .min }
   }

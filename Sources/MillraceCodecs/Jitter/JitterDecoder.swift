@@ -9,6 +9,8 @@ class JitterDecoder {
   /// Frames of the last output.
   final var count = 0
   final var sound: FrameBuffer
+  /// The gain that was applied to what was concealed last: decoded audio continues from there.
+  final var concealedGain: Float = 1
 
   init(rate: Int, channels: Int, longest: Int) {
     self.rate = rate
@@ -24,6 +26,12 @@ class JitterDecoder {
 
   /// Extrapolates 10 ms.
   func conceal() { fatalError("subclasses override conceal") }
+
+  /// Puts 10 ms of silence in the place of concealment.
+  final func beSilent() {
+    count = rate / 100
+    sound.clear(from: 0, count: count * channels * 4)
+  }
 
   /// Records frames that were played.
   func note(_ samples: Span<Float>) {}
@@ -57,7 +65,21 @@ final class OpusJitterDecoder: JitterDecoder {
         buffer.baseAddress, count: buffer.count, recovers: recovers, to: sound.start, room: room)
     }
     count = max(0, made)
+    if made > 0 && concealedGain < 1 { riseFromSilence() }
     return made > 0
+  }
+
+  /// Fades in over 5 ms: libopus continues from a concealment that was louder than what was played.
+  private func riseFromSilence() {
+    let length = min(rate / 200, count)
+    var target = unsafe sound.room(for: Float.self, count: length * channels)
+    for frame in 0..<length {
+      let gain = concealedGain + (1 - concealedGain) * (Float(frame) + 0.5) / Float(length)
+      for channel in 0..<channels {
+        let place = frame * channels + channel
+        target[place] = target[place] * gain
+      }
+    }
   }
 
   override func conceal() {
@@ -114,7 +136,8 @@ final class PCMJitterDecoder: JitterDecoder {
         let weight = (Float(frame) + 0.5) / Float(length)
         for channel in 0..<channels {
           let place = frame * channels + channel
-          target[place] = made[place] + weight * (target[place] - made[place])
+          let old = made[place] * concealedGain
+          target[place] = old + weight * (target[place] - old)
         }
       }
     }

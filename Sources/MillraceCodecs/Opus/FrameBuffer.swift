@@ -1,14 +1,14 @@
-internal import MillraceCore
+package import MillraceCore
 
 /// A fixed-size buffer for samples or bytes, aligned for any sample type.
 @safe
-struct FrameBuffer: ~Copyable {
+package struct FrameBuffer: ~Copyable {
   /// The first byte.
-  let start: UnsafeMutableRawPointer
-  let byteCount: Int
+  package let start: UnsafeMutableRawPointer
+  package let byteCount: Int
 
   /// Allocates and clears the memory.
-  init(byteCount: Int) {
+  package init(byteCount: Int) {
     self.byteCount = byteCount
     unsafe start = .allocate(byteCount: max(byteCount, 1), alignment: 64)
     unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: max(byteCount, 1))
@@ -19,7 +19,7 @@ struct FrameBuffer: ~Copyable {
   /// A writable view of the buffer or its first elements. It must not outlive the buffer, which the compiler cannot check.
   @unsafe
   @_lifetime(immortal)
-  func room<S: BitwiseCopyable>(for type: S.Type, count: Int? = nil) -> MutableSpan<S> {
+  package func room<S: BitwiseCopyable>(for type: S.Type, count: Int? = nil) -> MutableSpan<S> {
     let all = byteCount / MemoryLayout<S>.stride
     precondition((count ?? all) <= all, "outside the buffer")
     let first = unsafe start.assumingMemoryBound(to: S.self)
@@ -27,10 +27,22 @@ struct FrameBuffer: ~Copyable {
     return unsafe _overrideLifetime(span, copying: ())
   }
 
+  /// A writable view of `count` elements from `offset` on; the same rule applies.
+  @unsafe
+  @_lifetime(immortal)
+  package func room<S: BitwiseCopyable>(for type: S.Type, from offset: Int, count: Int) -> MutableSpan<S> {
+    precondition(
+      offset >= 0 && count >= 0 && (offset + count) * MemoryLayout<S>.stride <= byteCount,
+      "outside the buffer")
+    let first = unsafe start.assumingMemoryBound(to: S.self) + offset
+    let span = unsafe MutableSpan(_unsafeStart: first, count: count)
+    return unsafe _overrideLifetime(span, copying: ())
+  }
+
   /// A readable view of the first elements; the same rule as for `room` applies.
   @unsafe
   @_lifetime(immortal)
-  func contents<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
+  package func contents<S: BitwiseCopyable>(of type: S.Type, count: Int) -> Span<S> {
     precondition(count >= 0 && count * MemoryLayout<S>.stride <= byteCount, "outside the buffer")
     let first = unsafe UnsafePointer(start.assumingMemoryBound(to: S.self))
     let span = unsafe Span(_unsafeStart: first, count: count)
@@ -38,26 +50,26 @@ struct FrameBuffer: ~Copyable {
   }
 
   /// Zeroes a range, which is silence in either sample format.
-  mutating func clear(from offset: Int = 0, count: Int? = nil) {
+  package mutating func clear(from offset: Int = 0, count: Int? = nil) {
     let count = count ?? byteCount - offset
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
     unsafe (start + offset).initializeMemory(as: UInt8.self, repeating: 0, count: count)
   }
 
   /// One byte.
-  subscript(offset: Int) -> UInt8 {
+  package subscript(offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < byteCount, "outside the buffer")
     return unsafe start.load(fromByteOffset: offset, as: UInt8.self)
   }
 
   /// Moves a range of bytes to the front; source and destination may overlap.
-  mutating func moveToFront(from offset: Int, count: Int) {
+  package mutating func moveToFront(from offset: Int, count: Int) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
     unsafe start.copyMemory(from: start + offset, byteCount: count)
   }
 
   /// Copies bytes into the buffer.
-  mutating func copy(_ bytes: Span<UInt8>, to offset: Int) {
+  package mutating func copy(_ bytes: Span<UInt8>, to offset: Int) {
     precondition(offset >= 0 && offset + bytes.count <= byteCount, "outside the buffer")
     let target = unsafe start + offset
     unsafe bytes.withUnsafeBytes { from in
@@ -67,14 +79,14 @@ struct FrameBuffer: ~Copyable {
   }
 
   /// Copies a range of a packet's bytes into the buffer.
-  mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
+  package mutating func copy(_ packet: borrowing Packet, from source: Int, to offset: Int, count: Int) {
     let bytes = packet.samples(of: UInt8.self)
     precondition(source >= 0 && count >= 0 && source + count <= bytes.count, "outside the packet")
     copy(bytes.extracting(source..<source + count), to: offset)
   }
 
   /// Copies a range of bytes out of the buffer.
-  borrowing func copy(from offset: Int, count: Int, into bytes: inout MutableSpan<UInt8>) {
+  package borrowing func copy(from offset: Int, count: Int, into bytes: inout MutableSpan<UInt8>) {
     precondition(offset >= 0 && count >= 0 && offset + count <= byteCount, "outside the buffer")
     precondition(count <= bytes.count, "more than the packet holds")
     let source = unsafe start + offset

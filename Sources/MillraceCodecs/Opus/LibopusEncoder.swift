@@ -1,13 +1,13 @@
 internal import COpus
-internal import MillraceCore
+package import MillraceCore
 
 /// An owned libopus encoder. Not thread-safe; allocates in `init` only.
 @safe
-struct LibopusEncoder: ~Copyable {
+package struct LibopusEncoder: ~Copyable {
   private let state: OpaquePointer
 
   /// What the encoder is tuned for; fixed at creation.
-  enum Application: String, CaseIterable {
+  package enum Application: String, CaseIterable, Sendable {
     case voip, audio, lowdelay
 
     var code: Int32 {
@@ -24,12 +24,12 @@ struct LibopusEncoder: ~Copyable {
   }
 
   /// How the bitrate may vary between packets.
-  enum RateControl: String, CaseIterable {
+  package enum RateControl: String, CaseIterable {
     case vbr, cvbr, cbr
   }
 
   /// A hint about the kind of signal.
-  enum Signal: String, CaseIterable {
+  package enum Signal: String, CaseIterable {
     case auto, voice, music
 
     var code: Int32 {
@@ -42,7 +42,7 @@ struct LibopusEncoder: ~Copyable {
   }
 
   /// The audio bandwidths of Opus (RFC 6716 section 2).
-  enum Bandwidth: String, CaseIterable {
+  package enum Bandwidth: String, CaseIterable {
     case auto, narrow, medium, wide, superwide, full
 
     var code: Int32 {
@@ -57,7 +57,7 @@ struct LibopusEncoder: ~Copyable {
     }
   }
 
-  init(rate: Int, channels: Int, application: Application) throws(NodeProblem) {
+  package init(rate: Int, channels: Int, application: Application) throws(NodeProblem) {
     var error: Int32 = 0
     guard
       let state = unsafe opus_encoder_create(opus_int32(rate), Int32(channels), application.code, &error)
@@ -71,37 +71,43 @@ struct LibopusEncoder: ~Copyable {
   deinit { unsafe opus_encoder_destroy(state) }
 
   /// Delay from input to output, in samples at the encoder's rate.
-  var lookahead: Int {
+  package var lookahead: Int {
     var value: opus_int32 = 0
     _ = unsafe millrace_opus_encoder_get_lookahead(state, &value)
     return Int(value)
   }
 
-  func set(bitrate: Int) { _ = unsafe millrace_opus_encoder_set_bitrate(state, opus_int32(bitrate)) }
-  func set(complexity: Int) { _ = unsafe millrace_opus_encoder_set_complexity(state, opus_int32(complexity)) }
-  func set(errorCorrection: Bool) {
+  package func set(bitrate: Int) { _ = unsafe millrace_opus_encoder_set_bitrate(state, opus_int32(bitrate)) }
+  package func set(complexity: Int) {
+    _ = unsafe millrace_opus_encoder_set_complexity(state, opus_int32(complexity))
+  }
+  package func set(errorCorrection: Bool) {
     _ = unsafe millrace_opus_encoder_set_inband_fec(state, errorCorrection ? 1 : 0)
   }
-  func set(expectedLoss: Int) {
+  package func set(expectedLoss: Int) {
     _ = unsafe millrace_opus_encoder_set_packet_loss_perc(state, opus_int32(expectedLoss))
   }
-  func set(discontinuous: Bool) { _ = unsafe millrace_opus_encoder_set_dtx(state, discontinuous ? 1 : 0) }
-  func set(signal: Signal) { _ = unsafe millrace_opus_encoder_set_signal(state, signal.code) }
-  func set(bandwidth: Bandwidth) { _ = unsafe millrace_opus_encoder_set_bandwidth(state, bandwidth.code) }
-  func set(rateControl: RateControl) {
+  package func set(discontinuous: Bool) {
+    _ = unsafe millrace_opus_encoder_set_dtx(state, discontinuous ? 1 : 0)
+  }
+  package func set(signal: Signal) { _ = unsafe millrace_opus_encoder_set_signal(state, signal.code) }
+  package func set(bandwidth: Bandwidth) {
+    _ = unsafe millrace_opus_encoder_set_bandwidth(state, bandwidth.code)
+  }
+  package func set(rateControl: RateControl) {
     _ = unsafe millrace_opus_encoder_set_vbr(state, rateControl == .cbr ? 0 : 1)
     _ = unsafe millrace_opus_encoder_set_vbr_constraint(state, rateControl == .vbr ? 0 : 1)
   }
 
   /// Resets the encoder state and keeps the settings.
-  func reset() { _ = unsafe millrace_opus_encoder_reset(state) }
+  package func reset() { _ = unsafe millrace_opus_encoder_reset(state) }
 
   /// Encodes one frame. Returns the number of bytes written, or a negative libopus error.
   /// - Parameters:
   ///   - pcm: interleaved samples, `frame` per channel, of the type `sample`.
   ///   - room: bytes at `output`; also an upper bound of this packet's bitrate.
   @unsafe
-  func encode(
+  package func encode(
     _ pcm: UnsafeRawPointer, sample: SampleType, frame: Int, to output: UnsafeMutablePointer<UInt8>, room: Int
   ) -> Int {
     let count =

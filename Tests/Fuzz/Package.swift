@@ -47,6 +47,10 @@ let package = Package(
     fuzzer("FuzzMP3", codecs),
     fuzzer("FuzzOgg", codecs),
     fuzzer("FuzzOpus", codecs),
+    fuzzer("FuzzRTCJanus", [product("MillraceDialog"), product("MillraceJSON")]),
+    fuzzer("FuzzRTCPackets", [product("MillraceRTCWire")]),
+    fuzzer("FuzzRTCSDP", [product("MillraceRTCWire")]),
+    fuzzer("FuzzRTCVideo", [product("MillraceRTC"), product("MillraceRTCWire"), product("MillraceCore")]),
     fuzzer(
       "FuzzScenario",
       [

@@ -49,11 +49,12 @@
   public mutating func join(_ feedback: RTCPTransportFeedback, _ result: (PacketResult) -> Void) {
     guard let highest = unwrapper.highest else { return }
     countLost(feedback.number)
-    let start = unwrap(feedback.reference) * RTCPTransportFeedback.referenceUnit
+    // A peer may let its reference time wrap with every feedback: the sum overflows some day.
+    let start = unwrap(feedback.reference) &* RTCPTransportFeedback.referenceUnit
     var number = unwrapper.guess(feedback.base)
     var statuses = feedback.statuses
     while number <= highest, let status = statuses.next() {
-      if let joined = join(number, status.arrival.map { start + $0 }) { result(joined) }
+      if let joined = join(number, status.arrival.map { start &+ $0 }) { result(joined) }
       number += 1
     }
   }

@@ -81,8 +81,10 @@
   /// Clears the slots of the packets that are new.
   private mutating func advance(from before: Int64, to packet: Int64) {
     guard packet > before else { return }
-    for new in max(before + 1, packet - Int64(capacity) + 1)...packet {
-      set(RTCPTransportFeedback.notReceived, at: new)
+    let first = max(before + 1, packet - Int64(capacity) + 1)
+    // A range of Int: iterating one of Int64 makes heap requests in debug builds.
+    for step in 0..<Int(packet - first + 1) {
+      set(RTCPTransportFeedback.notReceived, at: first + Int64(step))
     }
   }
 

@@ -82,26 +82,31 @@ public struct RTPExtensions: Sendable, Equatable {
     size: Int
   ) {
     var position = offset
-    func begin(_ identifier: UInt8, data: Int, _ destination: inout MutableSpan<UInt8>) -> Int {
-      destination[position] = identifier << 4 | UInt8(data - 1)
-      defer { position += 1 + data }
-      return position + 1
-    }
     if let level = audioLevel, let identifier = identifiers.audioLevel {
-      destination[begin(identifier, data: 1, &destination)] = level.byte
+      destination[Self.begin(identifier, data: 1, at: &position, &destination)] = level.byte
     }
     if let mid, let identifier = identifiers.mid {
-      mid.write(into: &destination, at: begin(identifier, data: mid.count, &destination))
+      mid.write(into: &destination, at: Self.begin(identifier, data: mid.count, at: &position, &destination))
     }
     if let time = absoluteSendTime, let identifier = identifiers.absoluteSendTime {
-      destination.put24(time.rawValue, at: begin(identifier, data: 3, &destination))
+      destination.put24(time.rawValue, at: Self.begin(identifier, data: 3, at: &position, &destination))
     }
     if let sequence = transportSequence, let identifier = identifiers.transportSequence {
-      destination.put(sequence, at: begin(identifier, data: 2, &destination))
+      destination.put(sequence, at: Self.begin(identifier, data: 2, at: &position, &destination))
     }
     while position < offset + size {
       destination[position] = 0
       position += 1
     }
+  }
+
+  /// Writes the head of an element and gives where its data begin. No local function: one that captures a variable makes a heap request in
+  /// debug builds.
+  private static func begin(
+    _ identifier: UInt8, data: Int, at position: inout Int, _ destination: inout MutableSpan<UInt8>
+  ) -> Int {
+    destination[position] = identifier << 4 | UInt8(data - 1)
+    position += 1 + data
+    return position - data
   }
 }

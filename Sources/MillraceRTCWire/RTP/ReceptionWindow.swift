@@ -53,8 +53,9 @@ public struct ReceptionWindow: Sendable {
       seen = InlineArray(repeating: 0)
       return
     }
-    for step in 1...count {
-      let (word, bit) = Self.place(number &+ step)
+    // A range of Int: iterating one of Int64 makes heap requests in debug builds.
+    for step in 1..<Int(count) + 1 {
+      let (word, bit) = Self.place(number &+ Int64(step))
       seen[word] &= ~bit
     }
   }

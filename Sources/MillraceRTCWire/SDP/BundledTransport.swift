@@ -28,7 +28,8 @@ extension SessionDescription {
         throw .notBundled(medium: name(index))
       }
       let medium = media[index]
-      guard !medium.profile.isRTP || medium.hasRTCPMux || medium.isRTCPMuxOnly else {
+      guard medium.kind == .application || !medium.profile.isRTP || medium.hasRTCPMux || medium.isRTCPMuxOnly
+      else {
         throw .noRTCPMux(medium: name(index))
       }
     }

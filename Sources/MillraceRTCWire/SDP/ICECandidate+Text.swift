@@ -9,8 +9,10 @@ extension ICECandidate {
   public init(parsing text: String) throws(SDPProblem) {
     var rest = text[...]
     while let last = rest.utf8.last, last == 13 || last == 10 { rest = Substring(rest.utf8.dropLast()) }
-    if rest.hasPrefix("a=") { rest = rest.dropFirst(2) }
-    if rest.hasPrefix("candidate:") { rest = rest.dropFirst("candidate:".utf8.count) }
+    // By bytes: to a String a combining mark behind the colon is one character with it.
+    for prefix in ["a=", "candidate:"] where rest.utf8.starts(with: prefix.utf8) {
+      rest = Substring(rest.utf8.dropFirst(prefix.utf8.count))
+    }
     try self.init(value: rest)
   }
 

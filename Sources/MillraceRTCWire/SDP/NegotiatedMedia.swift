@@ -88,9 +88,10 @@ public struct NegotiatedMedia: Sendable, Hashable {
   private static func pairs(
     _ offer: MediaDescription, _ answer: MediaDescription, _ mid: String
   ) throws(NegotiationProblem) -> [(RTPCodec, RTPCodec)] {
-    let formats = Set(offer.formats)
-    for format in answer.formats where !formats.contains(format) {
-      guard let payloadType = format[...].payloadType else { continue }
+    // By their numbers: a format may be written with a leading zero.
+    let formats = Set(offer.formats.compactMap { $0[...].payloadType })
+    for format in answer.formats {
+      guard let payloadType = format[...].payloadType, !formats.contains(payloadType) else { continue }
       throw .payloadTypeNotOffered(medium: mid, payloadType: payloadType)
     }
     let offered = offer.codecs

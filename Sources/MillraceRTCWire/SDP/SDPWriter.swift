@@ -122,7 +122,9 @@ extension MediaDescription {
   private var sourceAttributes: [SDPAttribute] {
     var list = sourceGroups.map { SDPAttribute("ssrc-group", $0.text) }
     for source in sources { list += source.lines.map { SDPAttribute("ssrc", $0) } }
-    let hasMap = attributes.contains { $0.name == "sctpmap" }
+    let hasMap = attributes.contains {
+      $0.name == "sctpmap" && $0.value?.hasPrefix("\(sctpPort ?? 0) ") == true
+    }
     if let sctpPort, !hasMap { list.append(SDPAttribute("sctp-port", String(sctpPort))) }
     if let maxMessageSize { list.append(SDPAttribute("max-message-size", String(maxMessageSize))) }
     return list

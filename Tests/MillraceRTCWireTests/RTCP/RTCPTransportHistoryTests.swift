@@ -173,6 +173,22 @@ import Testing
     #expect(seen == arrivals)
   }
 
+  @Test("a peer whose reference time wraps with every feedback does not end the program")
+  func referenceWrapsForEver() throws {
+    var history = TransportFeedbackHistory()
+    let step = RTCPTransportFeedback.referenceUnit * ((1 << 23) - 1)
+    for number in 0..<17_500 {
+      history.note(sequence: UInt16(truncatingIfNeeded: number), bytes: 1, at: 0)
+      let arrival = step &* Int64(number) & (RTCPTransportFeedback.referenceUnit << 24 - 1)
+      let bytes = try rtcpBytes {
+        _ = try $0.transportFeedback(
+          sender: 1, media: 2, base: UInt16(truncatingIfNeeded: number),
+          number: UInt8(truncatingIfNeeded: number), arrivals: [arrival].span)
+      }
+      #expect(try join(&history, bytes).count == 1)
+    }
+  }
+
   @Test("lost feedback is counted by its numbers, reordered feedback is not")
   func lostFeedback() throws {
     var history = TransportFeedbackHistory()

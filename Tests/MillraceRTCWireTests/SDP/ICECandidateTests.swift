@@ -66,6 +66,13 @@ struct ICECandidateTests {
     #expect(problem?.text.contains(word) == true)
   }
 
+  @Test("a foundation that begins with a combining mark is read back")
+  func combiningMark() throws {
+    let text = "candidate:\u{301} 1 udp 1 192.0.2.1 1 typ host"
+    #expect(try ICECandidate(parsing: text).foundation == "\u{301}")
+    #expect(try ICECandidate(parsing: "a=" + text).text == text)
+  }
+
   @Test("a bad candidate does not refuse the description around it")
   func skipped() throws {
     let text = SDPSamples.janus.replacing("20412 typ host", with: "99999 typ host")

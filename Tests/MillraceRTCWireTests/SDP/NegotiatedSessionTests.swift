@@ -164,6 +164,22 @@ struct NegotiatedSessionTests {
     #expect(reason == problem)
   }
 
+  @Test("a payload type is the same number with a leading zero")
+  func leadingZero() throws {
+    var offer = try SDPTestParts.offer([.audio()]).description()
+    offer.media[0].formats = offer.media[0].formats.map { "0" + $0 }
+    let answer = try SDPTestParts.answer(offer, [.audio()]).description
+    #expect(try Self.session(answer, offer, .answerer).media.count == 1)
+  }
+
+  @Test("data channels need no mux of RTCP, whatever their protocol is called")
+  func dataProfile() throws {
+    var offer = try SDPTestParts.offer([.data()]).description()
+    offer.media[0].profile = TransportProfile("RTP/DTLS/SCTP")
+    let answer = try SDPTestParts.answer(offer, [.data()]).description
+    #expect(try Self.session(answer, offer, .answerer).data != nil)
+  }
+
   @Test("an answer with another number of media, or none that is accepted, is refused")
   func counts() throws {
     let offer = try SDPTestParts.offer([.audio(), .video()]).description()
@@ -189,7 +205,7 @@ struct NegotiatedSessionTests {
     #expect(reason == .invalidSetup(offer: setup, answer: setup))
   }
 
-  @Test("every refusal says in words what is wrong, and names the medium")
+  @Test("every refusal says with a message what is wrong, and names the medium")
   func texts() {
     #expect(
       NegotiationProblem.noRTCPMux(medium: "7").description

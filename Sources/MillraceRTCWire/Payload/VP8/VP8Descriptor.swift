@@ -42,31 +42,24 @@ public struct VP8Descriptor: Sendable, Hashable {
     _ payload: Span<UInt8>
   ) throws(PayloadProblem) -> (descriptor: VP8Descriptor, byteCount: Int) {
     var position = 0
-    func next() throws(PayloadProblem) -> UInt8 {
-      guard position < payload.count else {
-        throw .truncated(.vp8, bytes: payload.count, needed: position + 1)
-      }
-      defer { position += 1 }
-      return payload[position]
-    }
     var descriptor = VP8Descriptor()
-    let first = try next()
+    let first = try next(payload, &position)
     descriptor.isNonReference = first & Bit.nonReference != 0
     descriptor.startsPartition = first & Bit.start != 0
     descriptor.partition = first & Bit.partitionMask
     guard first & Bit.extended != 0 else { return (descriptor, position) }
-    let fields = try next()
+    let fields = try next(payload, &position)
     if fields & Bit.pictureID != 0 {
-      let high = try next()
+      let high = try next(payload, &position)
       descriptor.isPictureIDLong = high & Bit.longPictureID != 0
       descriptor.pictureID = UInt16(high & ~Bit.longPictureID)
       if descriptor.isPictureIDLong {
-        descriptor.pictureID = UInt16(high & ~Bit.longPictureID) << 8 | UInt16(try next())
+        descriptor.pictureID = UInt16(high & ~Bit.longPictureID) << 8 | UInt16(try next(payload, &position))
       }
     }
-    if fields & Bit.baseLayerIndex != 0 { descriptor.baseLayerIndex = try next() }
+    if fields & Bit.baseLayerIndex != 0 { descriptor.baseLayerIndex = try next(payload, &position) }
     if fields & (Bit.temporalLayer | Bit.keyIndex) != 0 {
-      let layers = try next()
+      let layers = try next(payload, &position)
       if fields & Bit.temporalLayer != 0 {
         descriptor.temporalLayer = layers >> 6
         descriptor.isLayerSync = layers & Bit.layerSync != 0
@@ -74,6 +67,15 @@ public struct VP8Descriptor: Sendable, Hashable {
       if fields & Bit.keyIndex != 0 { descriptor.keyIndex = layers & Bit.keyIndexMask }
     }
     return (descriptor, position)
+  }
+
+  /// No local function: one that captures a variable makes a heap request in debug builds.
+  private static func next(_ payload: Span<UInt8>, _ position: inout Int) throws(PayloadProblem) -> UInt8 {
+    guard position < payload.count else {
+      throw .truncated(.vp8, bytes: payload.count, needed: position + 1)
+    }
+    position += 1
+    return payload[position - 1]
   }
 
   // MARK: Writing

@@ -1,0 +1,1 @@
+../../../../Sources/MillraceRTCSignal/Janus/TextRoom.swift

@@ -16,8 +16,9 @@ struct millrace_rtc_loop {
   int closing;
 };
 
-// Microseconds that agents have when the loop ends.
-enum { longest_end = 500000 };
+// Microseconds that agents have when the loop ends. libnice 0.1.21 gives a TURN server up 2 s after it asked for the end of an allocation;
+// the rest is for a busy machine.
+enum { longest_end = 10000000 };
 
 typedef struct {
   GSource source;
@@ -56,7 +57,8 @@ millrace_rtc_loop *millrace_rtc_loop_new(void (*run)(void *), void *user) {
   return loop;
 }
 
-// Agents release their allocations at TURN servers. A server that does not answer holds the end up for half a second.
+// Agents release their allocations at TURN servers. One whose server does not answer is freed only when libnice has given up: the thread
+// stays for that long, and nothing waits for it.
 static void finish(millrace_rtc_loop *loop) {
   int64_t end = g_get_monotonic_time() + longest_end;
   g_source_set_ready_time(loop->source, end);

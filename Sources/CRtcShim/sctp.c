@@ -122,7 +122,7 @@ static bool subscribe(struct socket *socket, uint16_t type) {
 
 static bool configure(struct socket *socket, uint16_t packet_bytes, uint32_t buffer) {
   const int on = 1, size = (int)buffer;
-  // Closed by an ABORT: nobody waits for the peer's consent.
+  // Closed by an ABORT: nothing waits for the peer's consent.
   const struct linger linger = {.l_onoff = 1, .l_linger = 0};
   const struct sctp_assoc_value resets = {.assoc_id = SCTP_ALL_ASSOC, .assoc_value = SCTP_ENABLE_RESET_STREAM_REQ};
   const struct sctp_initmsg limits = {.sinit_num_ostreams = streams, .sinit_max_instreams = streams};
@@ -225,6 +225,7 @@ static millrace_sctp_event change(const struct sctp_assoc_change *change) {
 static millrace_sctp_event reset(uint8_t *bytes, millrace_sctp_part *part) {
   const struct sctp_stream_reset_event *event = (const struct sctp_stream_reset_event *)bytes;
   if ((event->strreset_flags & SCTP_STREAM_RESET_INCOMING_SSN) == 0) return millrace_sctp_nothing;
+  if (event->strreset_length < sizeof *event) return millrace_sctp_nothing;
   part->count = event->strreset_length - sizeof *event;
   memmove(bytes, event->strreset_stream_list, part->count);
   return millrace_sctp_streams_closed;

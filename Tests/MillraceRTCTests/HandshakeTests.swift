@@ -25,6 +25,68 @@ struct HandshakeTests {
     #expect(pair.client.states == [.securing, .connected] && pair.server.states == [.securing, .connected])
   }
 
+  @Test("a handshake connects whatever its first datagrams are cut to, because they are sent again")
+  func cut() async throws {
+    for count in [0, 1, 12, 13, 14, 24, 25, 60, 100] {
+      let pair = try PipePair()
+      pair.client.pipe.open()
+      pair.server.pipe.open()
+      let first = try #require(pair.client.pipe.sent.first)
+      pair.client.pipe.sent = []
+      pair.server.pipe.receive(Array(first.prefix(count)))
+      let transport = try #require(pair.client.transport)
+      while pair.client.states.last != .connected {
+        try await Task.sleep(for: .milliseconds(5))
+        _ = transport.run(at: clock.now)
+        pair.deliver()
+      }
+      #expect(pair.server.states.last == .connected)
+    }
+  }
+
+  @Test("every datagram of a handshake may be cut anywhere: nobody crashes, and nobody is connected by it")
+  func cutAnywhere() throws {
+    let recorded = try PipePair()
+    recorded.connect()
+    let datagrams = recorded.client.pipe.log
+    let hello = try #require(datagrams.first)
+    let pair = try PipePair()
+    pair.server.pipe.open()
+    for count in 0..<hello.count { pair.server.pipe.receive(Array(hello.prefix(count))) }
+    for datagram in datagrams {
+      for count in stride(from: 1, to: datagram.count, by: 7) {
+        pair.server.pipe.receive(Array(datagram.prefix(count)))
+      }
+    }
+    #expect(pair.server.states.allSatisfy { $0 != .connected })
+  }
+
+  @Test("a certificate that is not the one of the description never connects, and no packet passes")
+  func wrongFingerprint() throws {
+    let pair = try PipePair(impostor: true)
+    pair.connect()
+    #expect(pair.server.states == [.securing, .failed(.fingerprint)])
+    pair.server.pipe.receive(pair.client.send(packet(1)))
+    #expect(pair.server.packets.isEmpty)
+  }
+
+  @Test("the certificate of the process is made once, on the curve P-256, and has a digest of SHA-256")
+  func certificate() throws {
+    let (first, second) = (try DTLSIdentity.process.get(), try DTLSIdentity.process.get())
+    #expect(first === second && first.fingerprint.count == 32)
+    #expect(first.fingerprint != (try DTLSIdentity()).fingerprint)
+    let pair = try PipePair()
+    pair.connect()
+    let plain = Array(pair.server.pipe.log.joined())
+    // The object identifiers of an elliptic curve's key and of P-256 (RFC 5480 sections 2.1.1 and 2.1.1.1), as certificates carry them.
+    let curve: [UInt8] = [
+      0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03,
+      0x01,
+      0x07,
+    ]
+    #expect(plain.indices.contains { plain[$0...].starts(with: curve) })
+  }
+
   @Test("a peer that floods the beginning of a handshake fills no memory, and the handshake is repeated")
   func flood() throws {
     let pair = try PipePair()

@@ -8,10 +8,16 @@ final class PipeTransport: ICETransport {
   weak var observer: (any ICEObserver)?
   /// What was sent and not delivered.
   var sent: [[UInt8]] = []
+  /// Everything that was sent.
+  private(set) var log: [[UInt8]] = []
   /// Datagrams that were offered, also those that nobody carried.
   private(set) var attempts = 0
   private(set) var isOpen = false
   private(set) var isClosed = false
+  /// Signs of life that were asked for.
+  private(set) var probes = 0
+  /// Something of ICE has come since `heard` was called.
+  var hasAnswered = false
   let credentials = ICECredentials(fragment: "abcd", password: "abcdefghijklmnopqrstuv")
   var selectedPair: (local: String, remote: String)? { nil }
 
@@ -22,9 +28,22 @@ final class PipeTransport: ICETransport {
   func restart() {}
   func close() { isClosed = true }
 
+  func probe() -> Bool {
+    probes += 1
+    return true
+  }
+
+  func heard() -> Bool {
+    defer { hasAnswered = false }
+    return hasAnswered
+  }
+
   func send(_ datagram: UnsafeRawBufferPointer) -> Bool {
     attempts += 1
-    if isOpen { sent.append(Array(datagram)) }
+    if isOpen {
+      sent.append(Array(datagram))
+      log.append(Array(datagram))
+    }
     return isOpen
   }
 
@@ -71,11 +90,13 @@ final class PipePair {
   let server = End()
 
   /// Both sides know each other, and neither has a pair of addresses.
-  init() throws {
+  /// - Parameter impostor: the client's certificate is not the one that the server expects.
+  init(impostor: Bool = false) throws {
     let identities = (try DTLSIdentity(), try DTLSIdentity())
     client.begin(identities.0)
     server.begin(identities.1)
-    for (end, other, isClient) in [(client, identities.1, true), (server, identities.0, false)] {
+    let expected = impostor ? try DTLSIdentity() : identities.0
+    for (end, other, isClient) in [(client, identities.1, true), (server, expected, false)] {
       guard let fingerprint = CertificateFingerprint(digest: other.fingerprint) else { continue }
       try end.transport?.setRemote(
         PeerDescription(end.pipe.credentials, fingerprints: [fingerprint], isClient: isClient))

@@ -12,7 +12,11 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
     var states: [RTCSessionState] = []
     var payloads: [[UInt8]] = []
     var sounds: [ReceivedSound] = []
-    var events: [SCTPAssociation.Event] = []
+    var pictures: [(picture: ReceivedPicture, bytes: [UInt8])] = []
+    var tones: [ReceivedTone] = []
+    var keyFramesWanted = 0
+    var allocations: [Int] = []
+    var events: [DataChannelEvent] = []
     var ended: [UInt32] = []
   }
 
@@ -42,7 +46,14 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
     }
   }
   func sessionEnded(source: UInt32, reason: String?) { seen.withLock { $0.ended.append(source) } }
-  func sessionReceived(_ event: SCTPAssociation.Event) { seen.withLock { $0.events.append(event) } }
+  func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
+    let bytes = bytes.indices.map { bytes[$0] }
+    seen.withLock { $0.pictures.append((picture, bytes)) }
+  }
+  func sessionReceived(_ tone: ReceivedTone) { seen.withLock { $0.tones.append(tone) } }
+  func sessionWantsKeyFrame() { seen.withLock { $0.keyFramesWanted += 1 } }
+  func sessionAllocated(sound: Int, video: Int) { seen.withLock { $0.allocations.append(video) } }
+  func sessionReceived(_ event: DataChannelEvent) { seen.withLock { $0.events.append(event) } }
 }
 
 @Suite("sessions of WebRTC", .timeLimit(.minutes(2)))
@@ -84,14 +95,28 @@ struct RTCSessionTests {
     #expect(zip(sounds, sounds.dropFirst()).allSatisfy { $1.timestamp - $0.timestamp == 960 })
     #expect(zip(sounds, sounds.dropFirst()).allSatisfy { $1.sequence - $0.sequence == 1 })
     #expect(sounds.map(\.marker) == [true, false, false])
-    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.events.contains(.connected) } } }
+
+    // A channel of one side is one of both.
+    loop.perform {
+      _ = a.session?.openChannel(
+        DataChannelRequest(label: "notes", protocolName: "", delivery: SCTPAssociation.Delivery()))
+    }
+    try await until {
+      [a, b].allSatisfy { end in
+        end.seen.withLock { seen in
+          seen.events.contains { event in
+            if case .opened(_, "notes", _, _) = event { true } else { false }
+          }
+        }
+      }
+    }
 
     // The end of one is an end for the other, which knows who has ended.
     loop.perform { a.session?.end() }
     try await until { b.seen.withLock { $0.ended.count == 1 && $0.states.last == .closed } }
   }
 
-  @Test("an answer without a bundle is refused in words, and nothing connects")
+  @Test("an answer without a bundle is refused with a message, and nothing connects")
   func refused() async throws {
     let loop = try RTCLoop()
     defer { loop.stop() }
@@ -128,5 +153,127 @@ struct RTCSessionTests {
       a.session?.offer()
     }
     try await until { a.seen.withLock { $0.states.last } == .failed(.timeout) }
+  }
+
+  @Test(
+    "pictures pass between two sessions, and a request for a key frame", arguments: [RTPCodec.h264, .vp8])
+  func sees(_ codec: RTPCodec) async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let identity = try DTLSIdentity()
+    let sections: (inout RTCSessionSettings) -> Void = {
+      $0.sections = [.audio(), .video(codecs: [codec])]
+    }
+    let (a, b) = (SessionEnd(on: loop, identity, sections), SessionEnd(on: loop, identity, sections))
+    connect(a, b, on: loop)
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    let key = TestPicture.make(codec, isKey: true, count: 20_000, number: 1)
+    let next = TestPicture.make(codec, isKey: false, count: 3_000, number: 2)
+    loop.perform {
+      let now = Clock(.realtime).now
+      for end in [a, b] {
+        end.session?.send(picture: key.span, isKey: true, captured: now)
+        end.session?.send(picture: next.span, isKey: false, captured: now)
+      }
+    }
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.pictures.count } == 2 } }
+    for end in [a, b] {
+      let pictures = end.seen.withLock { $0.pictures }
+      #expect(pictures.map(\.bytes) == [key, next])
+      #expect(pictures.map(\.picture.isKey) == [true, false])
+      #expect(!end.seen.withLock { $0.allocations.isEmpty })
+    }
+    loop.perform { b.session?.requestKeyFrame() }
+    try await until { a.seen.withLock { $0.keyFramesWanted } >= 1 }
+    let statistics = Locked<RTCStatistics?>(nil)
+    loop.perform {
+      let now = a.session?.statistics
+      statistics.withLock { $0 = now }
+    }
+    try await until { statistics.withLock { $0 } != nil }
+    let counted = try #require(statistics.withLock { $0 })
+    #expect(counted.video.sentPictures == 2 && counted.refusals.forged == 0)
+  }
+
+  @Test("keys of a telephone pass between two sessions")
+  func tones() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let identity = try DTLSIdentity()
+    let (a, b) = (SessionEnd(on: loop, identity), SessionEnd(on: loop, identity))
+    connect(a, b, on: loop)
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    let answers = Locked<[Bool?]>([])
+    loop.perform {
+      let given = [a.session?.send(tones: "4#"), a.session?.send(tones: "4Z")]
+      answers.withLock { $0 = given }
+    }
+    try await until { b.seen.withLock { $0.tones.count } == 2 }
+    #expect(answers.withLock { $0 } == [true, false])
+    #expect(b.seen.withLock { $0.tones.map(\.digit) } == ["4", "#"])
+  }
+
+  @Test(
+    "an ICE restart by either side has new credentials, and the sound continues", arguments: [true, false])
+  func restart(_ byOfferer: Bool) async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let identity = try DTLSIdentity()
+    let (a, b) = (SessionEnd(on: loop, identity), SessionEnd(on: loop, identity))
+    connect(a, b, on: loop)
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    let (first, second) = byOfferer ? (a, b) : (b, a)
+    let before = [a, b].map { $0.seen.withLock { $0.descriptions.count } }
+    #expect(before == [1, 1])
+    loop.perform {
+      // Not answered within the call: the restart would be over, and the second one a restart of its own.
+      first.onDescription = { offer in loop.perform { second.session?.answer(offer) } }
+      second.onDescription = { first.session?.accept($0) }
+      first.session?.offerRestart()
+      // A second one while the first waits changes nothing.
+      first.session?.offerRestart()
+    }
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.descriptions.count } == 2 } }
+    for end in [a, b] {
+      let descriptions = end.seen.withLock { $0.descriptions }
+      #expect(descriptions[1].restartsICE(after: descriptions[0]))
+      #expect(descriptions[1].origin.version > descriptions[0].origin.version)
+      #expect(
+        descriptions[1].transport(of: descriptions[1].media[0]).fingerprints
+          == descriptions[0].transport(of: descriptions[0].media[0]).fingerprints)
+    }
+    // Sound is sent until some has come both ways over what the restart found.
+    for round in 1...3 {
+      let count = 20 * round
+      try await until {
+        loop.perform {
+          for end in [a, b] { end.session?.send([1, 2, 3].span, duration: 960) }
+        }
+        return [a, b].allSatisfy { $0.seen.withLock { $0.payloads.count } >= count }
+      }
+    }
+    #expect([a, b].allSatisfy { $0.seen.withLock { $0.states } == [.connecting, .connected] })
+  }
+
+  @Test("an ICE restart with another certificate is refused")
+  func foreignRestart() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let identity = try DTLSIdentity()
+    let other = try #require(CertificateFingerprint(digest: [UInt8](repeating: 9, count: 32)))
+    let (a, b) = (SessionEnd(on: loop, identity), SessionEnd(on: loop, identity))
+    connect(a, b, on: loop)
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    loop.perform {
+      a.onDescription = { offer in
+        var offer = offer
+        for index in offer.media.indices { offer.media[index].transport.fingerprints = [other] }
+        b.session?.answer(offer)
+      }
+      a.session?.offerRestart()
+    }
+    try await until { b.seen.withLock { $0.states.last } == .failed(.peer(.fingerprint)) }
+    // No answer was made.
+    #expect(b.seen.withLock { $0.descriptions.count } == 1)
   }
 }

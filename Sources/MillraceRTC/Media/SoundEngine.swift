@@ -7,34 +7,14 @@ package protocol SoundObserver: AnyObject {
   func soundSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool)
   /// The peer has sent sound. The payload is valid only during the call.
   func soundReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>)
+  /// The peer has pressed a key.
+  func soundReceived(_ tone: ReceivedTone)
   /// A source of the peer has ended, with its reason or none.
   func soundEnded(_ ssrc: UInt32, reason: String?)
 }
 
-/// How the sound of a session passes over the network.
-package struct SoundStatistics: Sendable, Equatable {
-  package var sentPackets: UInt64 = 0
-  package var sentBytes: UInt64 = 0
-  package var receivedPackets: UInt64 = 0
-  package var receivedBytes: UInt64 = 0
-  /// Packets of the peer that have not come.
-  package var lost: Int64 = 0
-  package var duplicates = 0
-  package var tooLate = 0
-  /// Variation of the transit time of the packets that come.
-  package var jitter: Nanoseconds = 0
-  /// From here to the peer and back; nil before the first report about what was sent.
-  package var roundTrip: Nanoseconds?
-  /// The part of what was sent that the peer has lost lately, 0 to 1.
-  package var remoteLoss = 0.0
-  /// Packets that are no RTP or RTCP, or of payload types and sources that nobody agreed on.
-  package var refused = 0
-
-  package init() {}
-}
-
-/// The sound of a session as RTP: writes what is to be sent, reads what comes, and reports both ways. Sans-IO; one thread; no heap request for
-/// a packet.
+/// The sound of a session as RTP: writes what is to be sent, reads what comes, and reports both ways. Sans-IO; one thread; no heap request
+/// for a packet.
 @safe
 package final class SoundEngine {
   /// Sources of the peer at the same time: a mixer sends one, a conference server may send one a participant. Further ones are
@@ -44,7 +24,7 @@ package final class SoundEngine {
   private static let forgottenAfter: Nanoseconds = .milliseconds(25_000)
 
   private weak var observer: (any SoundObserver)?
-  private let media: NegotiatedMedia
+  private let media: AgreedMedia
   private let source: LocalSource
   private var sender: SoundSender?
   private var receivers: [SoundReceiver] = []
@@ -52,7 +32,11 @@ package final class SoundEngine {
   private var refused = 0
   /// Counts of sources that have ended.
   private var ended = SoundStatistics()
-  private var transportSequence: UInt16 = 0
+  private let congestion: CongestionControl?
+  /// The codecs by payload type, 128 of them; nil: not agreed on.
+  private let formats: [SoundFormat?]
+  private var tones: ToneQueue?
+  private var goodbyes = EndedSources()
   /// The source whose turn it is in the next report, which has room for 31.
   private var nextReported = 0
   private let packet = UnsafeMutableRawBufferPointer.allocate(
@@ -62,25 +46,32 @@ package final class SoundEngine {
   /// - Parameters:
   ///   - source: the source that the description of this side names.
   ///   - seed: makes the first numbers, and the times of reports.
+  ///   - congestion: numbers the packets of all media; nil: they have no numbers.
   package init(
-    _ media: NegotiatedMedia, source: LocalSource, seed: UInt64, at now: Nanoseconds,
-    observer: any SoundObserver
+    _ media: AgreedMedia, source: LocalSource, seed: UInt64, at now: Nanoseconds,
+    congestion: CongestionControl? = nil, observer: any SoundObserver
   ) {
     self.media = media
     self.observer = observer
     self.source = source
+    self.congestion = congestion
+    formats = SoundFormat.table(media)
     schedule = ReportSchedule(.audio, seed: seed, at: now)
     receivers.reserveCapacity(Self.sources)
     guard media.direction.sends, let codec = media.sendCodec else { return }
     sender = SoundSender(
       ssrc: source.ssrc, codec: codec, media, sequence: SoundSender.firstSequence(seed),
-      timestamp: UInt32(truncatingIfNeeded: seed))
+      timestamp: UInt32(truncatingIfNeeded: seed), at: now)
+    if let tones = media.sendTones { self.tones = ToneQueue(clockRate: tones.clockRate) }
   }
 
   deinit { unsafe packet.deallocate() }
 
   /// The codec to send; nil: nothing is sent.
   package var codec: RTPCodec? { sender == nil ? nil : media.sendCodec }
+
+  /// True for a payload type of sound.
+  package func takes(_ payloadType: UInt8) -> Bool { formats[Int(payloadType & 0x7F)] != nil }
 
   // MARK: Sending
 
@@ -92,15 +83,48 @@ package final class SoundEngine {
     _ payload: Span<UInt8>, duration: Int, pause: Int = 0, level: RTPAudioLevel? = nil, at now: Nanoseconds
   ) {
     guard sender != nil else { return }
-    let number = transportSequence &+ 1
+    guard payload.count <= SoundSender.packetBytes - SoundSender.largestHead else { return refused += 1 }
+    if tones?.isSending ?? false {
+      // A key replaces the voice (RFC 4733 section 2.3).
+      sender?.skip(pause + duration)
+      return
+    }
+    let number = congestion?.number(bytes: payload.count + SoundSender.largestHead, at: now)
     let room = unsafe UnsafeMutableRawBufferPointer(rebasing: packet[..<SoundSender.packetBytes])
     var bytes = unsafe room.bindMemory(to: UInt8.self).mutableSpan
     let count = sender?.write(
       payload, duration: duration, pause: pause, level: level, transportSequence: number, at: now,
       into: &bytes)
     guard let count else { return refused += 1 }
-    transportSequence = number
     unsafe observer?.soundSends(packet, count: count, isRTCP: false)
+  }
+
+  /// Sends keys of a telephone. False: the peer takes none, or one is none of 0 to 9, *, #, A to D.
+  package func send(tones text: String, milliseconds: Int = 100, gap: Int = 70, at now: Nanoseconds) -> Bool {
+    guard tones?.append(text, milliseconds: milliseconds, gap: gap) ?? false else { return false }
+    sendTones(at: now)
+    return true
+  }
+
+  private func sendTones(at now: Nanoseconds) {
+    guard tones?.deadline != nil, let payloadType = media.sendTones?.payloadType else { return }
+    if let sender { tones?.begin(timestamp: sender.presentTimestamp(at: now), at: now) }
+    while let due = tones?.sender.deadline, due <= now, let count = writeTone(payloadType, at: now) {
+      unsafe observer?.soundSends(packet, count: count, isRTCP: false)
+    }
+  }
+
+  private func writeTone(_ payloadType: UInt8, at now: Nanoseconds) -> Int? {
+    guard var queue = tones else { return nil }
+    let number = congestion?.number(bytes: SoundSender.largestHead + TelephoneEvent.byteCount, at: now)
+    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: packet[..<SoundSender.packetBytes])
+    var bytes = unsafe room.bindMemory(to: UInt8.self).mutableSpan
+    let count = sender?.write(
+      tone: &queue.sender, payloadType: payloadType, transportSequence: number, at: now, into: &bytes)
+    // A key that cannot be written would be due for ever.
+    if count == nil { queue.sender.cancel() }
+    tones?.sender = queue.sender
+    return count
   }
 
   // MARK: Receiving
@@ -109,18 +133,49 @@ package final class SoundEngine {
   package func take(_ bytes: Span<UInt8>, at now: Nanoseconds) {
     let header: RTPHeader
     do throws(RTPProblem) { header = try RTPHeader(parsing: bytes) } catch { return refused += 1 }
-    guard let codec = media.receiveCodecs[header.payloadType], media.direction.receives,
-      let index = receiver(header.ssrc, codec, at: now)
-    else { return refused += 1 }
-    guard var sound = receivers[index].take(header, at: now) else { return }
-    if let identifier = media.headerExtensions.audioLevel {
+    take(header, bytes, at: now)
+  }
+
+  /// Handles a packet of RTP whose header was read.
+  package func take(_ header: RTPHeader, _ bytes: Span<UInt8>, at now: Nanoseconds) {
+    guard let format = formats[Int(header.payloadType & 0x7F)], media.direction.receives else {
+      return refused += 1
+    }
+    guard !goodbyes.contains(header.ssrc, at: now) else { return }
+    guard let index = receiver(header.ssrc, format, at: now) else { return refused += 1 }
+    if format.isTone { return take(tones: bytes.extracting(header.payload), header, index, at: now) }
+    guard var sound = receivers[index].take(header, format.codec, at: now), !format.isAuxiliary else {
+      return
+    }
+    if let identifier = media.identifiers.audioLevel {
       sound.level = header.audioLevel(identifier, in: bytes)
     }
     observer?.soundReceived(sound, bytes.extracting(header.payload))
   }
 
-  private func receiver(_ ssrc: UInt32, _ codec: RTPCodec, at now: Nanoseconds) -> Int? {
-    if let index = receivers.firstIndex(where: { $0.ssrc == ssrc }) { return index }
+  private func take(tones payload: Span<UInt8>, _ header: RTPHeader, _ index: Int, at now: Nanoseconds) {
+    var report: TelephoneEventReport?
+    do throws(PayloadProblem) {
+      // Of several in one packet the last is over: events end to end are one key (RFC 4733 section 2.5.1.5).
+      try receivers[index].take(tones: payload, header, at: now) { report = $0 }
+    } catch { refused += 1 }
+    if let report { deliver(report, of: header.ssrc) }
+  }
+
+  private func deliver(_ report: TelephoneEventReport, of ssrc: UInt32) {
+    guard let digit = report.key else { return }
+    observer?.soundReceived(ReceivedTone(ssrc: ssrc, digit: digit, milliseconds: report.milliseconds))
+  }
+
+  private func receiver(_ ssrc: UInt32, _ format: SoundFormat, at now: Nanoseconds) -> Int? {
+    let codec = format.codec
+    if let index = place(of: ssrc) {
+      guard !format.isAuxiliary, receivers[index].clockRate != codec.clockRate else { return index }
+      // Another clock: nothing that was counted by the one before it continues.
+      ended.add(receivers[index])
+      receivers[index] = SoundReceiver(ssrc: ssrc, clockRate: codec.clockRate, restarts: true, at: now)
+      return index
+    }
     if receivers.count == Self.sources {
       // The one that was silent longest, if it was long enough.
       guard let oldest = receivers.indices.min(by: { receivers[$0].heardAt < receivers[$1].heardAt }),
@@ -140,33 +195,52 @@ package final class SoundEngine {
     } catch { refused += 1 }
   }
 
-  private func take(_ packet: borrowing RTCPPacket, at now: Nanoseconds) {
+  /// Handles a packet of RTCP.
+  package func take(_ packet: RTCPPacket, at now: Nanoseconds) {
     switch packet {
     case .senderReport(let report):
-      if let index = receivers.firstIndex(where: { $0.ssrc == report.info.ssrc }) {
-        receivers[index].note(report.info, at: now)
-      }
+      let info = report.info
+      if let index = place(of: info.ssrc) { receivers[index].note(info, at: now) }
       if let sender, let block = report.blocks.block(about: sender.ssrc) { self.sender?.note(block, at: now) }
     case .receiverReport(let report):
       if let sender, let block = report.blocks.block(about: sender.ssrc) { self.sender?.note(block, at: now) }
     case .goodbye(let goodbye):
-      for index in 0..<goodbye.count { end(goodbye[index], reason: goodbye.reasonText) }
+      for index in 0..<goodbye.count {
+        goodbyes.note(goodbye[index], at: now)
+        end(goodbye[index], reason: goodbye.reasonText)
+      }
     default: break
     }
   }
 
   private func end(_ ssrc: UInt32, reason: String?) {
-    guard let index = receivers.firstIndex(where: { $0.ssrc == ssrc }) else { return }
+    guard let index = place(of: ssrc) else { return }
     ended.add(receivers.remove(at: index))
     observer?.soundEnded(ssrc, reason: reason)
   }
 
-  // MARK: Reports
+  /// By hand: iterating an array, and so `firstIndex(where:)`, makes a heap request an element in debug builds.
+  private func place(of ssrc: UInt32) -> Int? {
+    for index in receivers.indices where receivers[index].ssrc == ssrc { return index }
+    return nil
+  }
+
+  // MARK: Time
+
+  /// True while keys wait to be sent.
+  package var isSendingTones: Bool { tones?.deadline != nil }
 
   /// Sends what is due. Returns when to be called again.
   package func run(at now: Nanoseconds) -> Nanoseconds? {
+    sendTones(at: now)
+    var earliest = tones?.deadline
+    for index in receivers.indices {
+      if let report = receivers[index].expireTone(at: now) { deliver(report, of: receivers[index].ssrc) }
+      if let due = receivers[index].toneDeadline { earliest = min(earliest ?? due, due) }
+    }
     while let action = schedule.due(at: now) { report(isLast: action == .goodbye, at: now) }
-    return schedule.deadline
+    guard let due = schedule.deadline else { return earliest }
+    return min(earliest ?? due, due)
   }
 
   /// Says that this side ends.
@@ -202,6 +276,9 @@ package final class SoundEngine {
     if isLast { try writer.goodbye(ssrc: own) }
   }
 
+  /// From here to the peer and back; nil before the first report about what was sent.
+  package var roundTrip: Nanoseconds? { sender?.statistics.smoothedRoundTrip }
+
   /// Counts since the beginning.
   package var statistics: SoundStatistics {
     var all = ended
@@ -227,4 +304,27 @@ extension SoundStatistics {
     duplicates += receiver.duplicates
     tooLate += receiver.tooLate
   }
+}
+
+/// What a payload type stands for among sound.
+private struct SoundFormat {
+  var codec: RTPCodec
+  /// Nothing that is heard.
+  var isAuxiliary: Bool
+  /// Keys of a telephone (RFC 4733).
+  var isTone: Bool
+
+  static func table(_ media: AgreedMedia) -> [SoundFormat?] {
+    var table = [SoundFormat?](repeating: nil, count: 128)
+    for (payloadType, codec) in media.receiveCodecs {
+      table[Int(payloadType & 0x7F)] = SoundFormat(
+        codec: codec, isAuxiliary: codec.isAuxiliary, isTone: codec.isTone)
+    }
+    return table
+  }
+}
+
+extension RTPCodec {
+  /// Keys of a telephone (RFC 4733).
+  var isTone: Bool { name.lowercased() == "telephone-event" }
 }

@@ -1,49 +1,64 @@
 internal import MillraceCore
-package import MillraceRTCWire
-
-/// A packet of sound, in the order of its arrival: a jitter buffer puts it in its place.
-package struct ReceivedSound: Sendable, Equatable {
-  /// The source it comes from.
-  package var ssrc: UInt32
-  /// The number of the packet, counted on beyond 16 bits.
-  package var sequence: Int64
-  /// When it was made, by the clock of its codec, counted on beyond 32 bits. Begins anywhere.
-  package var timestamp: Int64
-  package var payloadType: UInt8
-  /// It begins after a silence.
-  package var marker: Bool
-  /// The source has begun again: what comes is not compared with what came.
-  package var restarts: Bool
-  /// The level that its sender measured; nil: it says none.
-  package var level: RTPAudioLevel?
-}
+internal import MillraceRTCWire
 
 /// One source of sound of the peer.
 struct SoundReceiver {
   let ssrc: UInt32
+  let clockRate: Int
   private(set) var statistics: RTPReceiverStatistics
   /// Its clock, by its sender reports.
   private(set) var clock: MediaClock
   private var sequences = SequenceUnwrapper()
   private var timestamps = TimestampUnwrapper()
   private var window = ReceptionWindow()
-  private var restarts = false
+  private var restarts: Bool
+  private var tones: TelephoneEventReceiver
   private(set) var duplicates = 0
   /// Packets that came after 512 later ones.
   private(set) var tooLate = 0
   /// When the latest packet came.
   private(set) var heardAt: Nanoseconds
 
-  init(ssrc: UInt32, clockRate: Int, at now: Nanoseconds) {
+  /// - Parameter restarts: the source was there before, with another clock.
+  init(ssrc: UInt32, clockRate: Int, restarts: Bool = false, at now: Nanoseconds) {
     self.ssrc = ssrc
+    self.clockRate = clockRate
+    self.restarts = restarts
+    tones = TelephoneEventReceiver(clockRate: max(1, min(clockRate, 192_000)))
     // Its packets are those of a peer that has proved who it is: the first one counts.
     statistics = RTPReceiverStatistics(ssrc: ssrc, clockRate: clockRate, probation: 0)
     clock = MediaClock(clockRate: clockRate)
     heardAt = now
   }
 
-  /// Notes a packet. Nil: there is nothing to play.
-  mutating func take(_ header: RTPHeader, at now: Nanoseconds) -> ReceivedSound? {
+  /// Notes a packet of a codec. Nil: it is of no use.
+  mutating func take(_ header: RTPHeader, _ codec: RTPCodec, at now: Nanoseconds) -> ReceivedSound? {
+    guard let number = place(header, at: now) else { return nil }
+    defer { restarts = false }
+    return ReceivedSound(
+      ssrc: ssrc, codec: codec, sequence: number, timestamp: timestamps.unwrap(header.timestamp),
+      arrival: now, capture: clock.capture(of: header.timestamp), payloadType: header.payloadType,
+      marker: header.marker, restarts: restarts)
+  }
+
+  /// Takes telephone events. Those that are over are reported.
+  mutating func take(
+    tones payload: Span<UInt8>, _ header: RTPHeader, at now: Nanoseconds,
+    _ report: (TelephoneEventReport) -> Void
+  ) throws(PayloadProblem) {
+    guard place(header, at: now) != nil else { return }
+    try tones.receive(
+      payload, timestamp: header.timestamp, marker: header.marker, at: now, report: report)
+  }
+
+  /// A telephone event whose end was lost; nil: none.
+  mutating func expireTone(at now: Nanoseconds) -> TelephoneEventReport? { tones.expire(at: now) }
+
+  /// When a telephone event is taken for over; nil: none lasts.
+  var toneDeadline: Nanoseconds? { tones.deadline }
+
+  /// The number of a packet; nil: it came before, is not one of the source's, or is empty.
+  private mutating func place(_ header: RTPHeader, at now: Nanoseconds) -> Int64? {
     heardAt = now
     let verdict = statistics.note(header, at: now)
     if verdict == .restarted {
@@ -52,6 +67,7 @@ struct SoundReceiver {
       timestamps.reset()
       window.reset()
       clock.reset()
+      tones.reset()
     }
     guard verdict == .valid || verdict == .restarted else { return nil }
     let number = sequences.unwrap(header.sequence)
@@ -65,11 +81,7 @@ struct SoundReceiver {
       return nil
     }
     // Padding alone, which probes the network.
-    guard !header.payload.isEmpty else { return nil }
-    defer { restarts = false }
-    return ReceivedSound(
-      ssrc: ssrc, sequence: number, timestamp: timestamps.unwrap(header.timestamp),
-      payloadType: header.payloadType, marker: header.marker, restarts: restarts)
+    return header.payload.isEmpty ? nil : number
   }
 
   mutating func note(_ info: RTCPSenderInfo, at now: Nanoseconds) {

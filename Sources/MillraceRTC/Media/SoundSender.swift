@@ -5,6 +5,8 @@ internal import MillraceRTCWire
 struct SoundSender {
   /// Bytes of the largest packet before protection: what is left of an IPv6 packet that every network carries.
   static let packetBytes = 1_200
+  /// Bytes of the longest head: of RTP, and four extensions with the longest mid.
+  static let largestHead = 48
 
   let ssrc: UInt32
   let payloadType: UInt8
@@ -17,15 +19,22 @@ struct SoundSender {
   private var timestamp: UInt32
   /// The next packet is the first after a silence.
   private var begins = true
+  /// When the latest packet was sent, and the samples that it and those that were left out behind it hold.
+  private var sentAt: Nanoseconds
+  private var sentSamples = 0
 
   /// - Parameters:
   ///   - sequence: the number of the first packet; see `firstSequence`.
-  init(ssrc: UInt32, codec: RTPCodec, _ media: NegotiatedMedia, sequence: UInt16, timestamp: UInt32) {
+  init(
+    ssrc: UInt32, codec: RTPCodec, _ media: AgreedMedia, sequence: UInt16, timestamp: UInt32,
+    at now: Nanoseconds
+  ) {
     self.ssrc = ssrc
+    sentAt = now
     payloadType = codec.payloadType
     clockRate = codec.clockRate
-    identifiers = media.headerExtensions.identifiers
-    mid = media.headerExtensions.mid == nil ? nil : RTPMediaID(media.mid)
+    identifiers = media.identifiers
+    mid = media.mid
     statistics = RTPSenderStatistics(ssrc: ssrc, clockRate: codec.clockRate)
     self.sequence = sequence
     self.timestamp = timestamp
@@ -61,8 +70,44 @@ struct SoundSender {
     guard head + payload.count <= packet.count else { return nil }
     packet.put(payload, at: head)
     begins = false
+    (sentAt, sentSamples) = (now, duration)
     statistics.note(timestamp: stamp, payloadBytes: payload.count, at: now)
     return head + payload.count
+  }
+
+  /// Leaves out samples that are not sent, such as those of a voice while a key is pressed.
+  mutating func skip(_ samples: Int) {
+    timestamp &+= UInt32(truncatingIfNeeded: samples)
+    sentSamples += samples
+    begins = true
+  }
+
+  /// The timestamp of now: that of the next packet, moved by the time for which nothing was sent.
+  func presentTimestamp(at now: Nanoseconds) -> UInt32 {
+    let passed = max(0, min(now &- sentAt, .milliseconds(86_400_000))) / 1_000 * Int64(clockRate) / 1_000_000
+    return timestamp &+ UInt32(truncatingIfNeeded: max(0, passed - Int64(sentSamples)))
+  }
+
+  /// Writes the next packet of a telephone event. Returns its bytes; nil: nothing is due.
+  mutating func write(
+    tone sender: inout TelephoneEventSender, payloadType: UInt8, transportSequence: UInt16?,
+    at now: Nanoseconds, into packet: inout MutableSpan<UInt8>
+  ) -> Int? {
+    let extensions = RTPExtensions(
+      mid: mid, absoluteSendTime: RTPAbsoluteSendTime(WallClock.ntp(at: now)),
+      transportSequence: transportSequence)
+    var header = RTPHeader(
+      payloadType: payloadType, sequence: sequence, timestamp: 0, ssrc: ssrc, marker: false)
+    do {
+      let head = try header.write(extensions, identifiers: identifiers, into: &packet)
+      guard let tone = try sender.next(at: now, into: &packet, at: head) else { return nil }
+      (header.timestamp, header.marker) = (tone.timestamp, tone.marker)
+      _ = try header.write(extensions, identifiers: identifiers, into: &packet)
+      sequence &+= 1
+      // A report says what time it is, and not when the key was pressed.
+      statistics.note(timestamp: presentTimestamp(at: now), payloadBytes: tone.byteCount, at: now)
+      return head + tone.byteCount
+    } catch { return nil }
   }
 
   /// What a sender report says now; nil before the first packet.
@@ -72,12 +117,4 @@ struct SoundSender {
 
   /// Notes a report of the peer.
   mutating func note(_ block: RTCPReportBlock, at now: Nanoseconds) { statistics.note(block, at: now) }
-}
-
-extension NegotiatedMedia.HeaderExtensions {
-  /// The numbers as packets are written and read by.
-  var identifiers: RTPExtensionIdentifiers {
-    RTPExtensionIdentifiers(
-      audioLevel: audioLevel, mid: mid, absoluteSendTime: absoluteSendTime, transportSequence: transportCC)
-  }
 }

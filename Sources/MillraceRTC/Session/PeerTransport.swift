@@ -1,90 +1,6 @@
 package import MillraceCore
 package import MillraceRTCWire
 
-/// What the peer's description says about the transport.
-package struct PeerDescription: Sendable, Equatable {
-  /// Data channels.
-  package struct Data: Sendable, Equatable {
-    package var localPort: UInt16
-    package var remotePort: UInt16
-    /// Bytes of the largest message that this side takes.
-    package var largest: Int
-
-    package init(localPort: UInt16 = 5_000, remotePort: UInt16 = 5_000, largest: Int) {
-      self.localPort = localPort
-      self.remotePort = remotePort
-      self.largest = largest
-    }
-  }
-
-  package var credentials: ICECredentials
-  /// Its certificate has to match one of them.
-  package var fingerprints: [CertificateFingerprint]
-  /// This side begins the handshake.
-  package var isClient: Bool
-  /// Nil: no data channels.
-  package var data: Data?
-  /// Sound or pictures were agreed on, which need keys for SRTP.
-  package var hasMedia = true
-
-  package init(_ credentials: ICECredentials, fingerprints: [CertificateFingerprint], isClient: Bool) {
-    self.credentials = credentials
-    self.fingerprints = fingerprints
-    self.isClient = isClient
-  }
-}
-
-/// Why the transport has failed.
-package enum PeerFailure: Error, Sendable, Equatable {
-  /// The handshake failed, in OpenSSL's words.
-  case handshake(String)
-  /// The certificate is not the one of the description.
-  case fingerprint
-  /// No profile of SRTP in common.
-  case noProfile
-  /// A library refuses.
-  case library(RTCProblem)
-}
-
-/// Where a `PeerTransport` stands.
-package enum PeerState: Sendable, Equatable {
-  /// The peer is not known, or ICE checks its addresses.
-  case connecting
-  /// A pair of addresses works: the handshake.
-  case securing
-  /// Packets pass, protected.
-  case connected
-  /// The pair of addresses does not work any more. It may again, or another may.
-  case disconnected
-  /// The peer has ended the connection.
-  case closed
-  case failed(PeerFailure)
-}
-
-/// What a `PeerTransport` reports, on the thread of its loop.
-package protocol PeerObserver: AnyObject {
-  func peerFound(_ candidate: String)
-  func peerGathered()
-  func peerChanged(_ state: PeerState)
-  /// A packet of RTP or RTCP, decrypted. It is valid only during the call.
-  func peerReceived(_ packet: UnsafeRawBufferPointer, isRTCP: Bool)
-  func peerReceived(_ event: SCTPAssociation.Event)
-}
-
-/// How many packets were not taken, and why.
-package struct PeerRefusals: Sendable, Equatable {
-  /// The peer's keys did not make them.
-  package var forged = 0
-  /// They came before.
-  package var replayed = 0
-  /// They were no packets of any protocol here.
-  package var malformed = 0
-  /// They came before the keys were there, or the handshake had begun.
-  package var early = 0
-  /// They came from more sources than one peer may have.
-  package var sources = 0
-}
-
 /// The transport between two peers, below media and data: ICE, over it DTLS, from it the keys of SRTP, and over it SCTP.
 ///
 /// On the thread of its loop. It is closed by `close`, not within a call of the observer.
@@ -92,8 +8,6 @@ package struct PeerRefusals: Sendable, Equatable {
 package final class PeerTransport: ICEObserver {
   /// Datagrams of a handshake that are kept until ICE has a pair: the peer may see one first. A flight has up to six.
   private static let earlyDatagrams = 16
-  /// Sources of RTP and RTCP of the peer. libsrtp keeps a context for each, so that without a limit a peer could use up the memory.
-  private static let mostSources = 128
 
   private let identity: DTLSIdentity
   private let ice: any ICETransport
@@ -107,20 +21,26 @@ package final class PeerTransport: ICEObserver {
   private var dtls: (any DTLSEndpoint)?
   private var early: [[UInt8]] = []
   private var hasPair = false
-  /// Sources whose packets were decrypted, and those of them that have ended, oldest first.
-  private var sources: [UInt32] = []
-  private var endedSources: [UInt32] = []
+  private var sources = PeerSources()
   private var outbound: SRTPContext?
   private var inbound: SRTPContext?
   private var association: SCTPAssociation?
   private var tickAt: Nanoseconds?
+  private(set) var watch: ICEWatch?
+  /// A datagram that is not ICE's own has come since the watch last looked.
+  private var hasReceived = false
+  /// ICE has lost the pair, or consent.
+  private var hasLostPair = false
 
   /// Creates a transport over an agent.
   /// - Parameters:
+  ///   - silence: how long nothing at all may come of the peer, which is asked for a sign of life meanwhile, before the transport is
+  ///     `disconnected`. Nil: only ICE decides, which with `ICESettings.hasConsent` takes up to 10 s.
   ///   - entry: is woken when there is something to do that no packet brings.
   ///   - endpoint: makes the end of DTLS, as client or not.
   package init(
     _ ice: any ICETransport, _ identity: DTLSIdentity, observer: any PeerObserver,
+    silence: Nanoseconds? = .milliseconds(3_000),
     entry: @escaping () -> RTCLoop.Entry?,
     endpoint: @escaping (DTLSIdentity, Bool) throws(RTCProblem) -> any DTLSEndpoint = {
       (identity, isClient) throws(RTCProblem) in try OpenSSLEndpoint(identity, isClient: isClient)
@@ -131,6 +51,7 @@ package final class PeerTransport: ICEObserver {
     self.observer = observer
     self.entry = entry
     makeEndpoint = endpoint
+    watch = silence.map { ICEWatch(patience: $0) }
     ice.observer = self
   }
 
@@ -152,6 +73,7 @@ package final class PeerTransport: ICEObserver {
     }
     try ice.setRemote(description.credentials)
     remote = description
+    watch?.restart()
     guard dtls == nil else { return }
     let endpoint = try makeEndpoint(identity, description.isClient)
     unsafe endpoint.send = { [ice] in _ = unsafe ice.send($0) }
@@ -167,7 +89,10 @@ package final class PeerTransport: ICEObserver {
   package func endCandidates() { ice.endCandidates() }
 
   /// Begins ICE again, with new credentials of this side and the candidates it has found.
-  package func restart() throws(RTCProblem) { try ice.restart() }
+  package func restart() throws(RTCProblem) {
+    watch?.restart()
+    try ice.restart()
+  }
 
   // MARK: Packets
 
@@ -199,8 +124,33 @@ package final class PeerTransport: ICEObserver {
       judge(dtls)
     }
     advanceAssociation(at: now)
-    let due = state == .securing ? dtls.due(at: now) : nil
-    return [due, tickAt].compactMap { $0 }.min()
+    watchPeer(at: now)
+    var earliest = state == .securing ? dtls.due(at: now) : nil
+    if let due = tickAt { earliest = min(earliest ?? due, due) }
+    if isUp, let due = watch?.due { earliest = min(earliest ?? due, due) }
+    return earliest
+  }
+
+  /// The handshake is over, and the connection has not ended.
+  private var isUp: Bool { state == .connected || state == .disconnected }
+
+  /// Looks whether the peer still lives.
+  private func watchPeer(at now: Nanoseconds) {
+    guard isUp, var watch, now >= watch.due ?? now else { return }
+    let isProbing = watch.tick(at: now, received: hasReceived, heard: ice.heard())
+    hasReceived = false
+    self.watch = watch
+    if isProbing { _ = ice.probe() }
+    if watch.isSilent {
+      if state == .connected { change(.disconnected) }
+    } else {
+      noteLife()
+    }
+  }
+
+  /// The peer lives, which helps as long as ICE has a pair.
+  private func noteLife() {
+    if state == .disconnected && !hasLostPair { change(.connected) }
   }
 
   private func advanceAssociation(at now: Nanoseconds) {
@@ -237,17 +187,26 @@ package final class PeerTransport: ICEObserver {
     switch now {
     case .idle, .checking: break
     case .connected:
-      if state == .disconnected { change(.connected) }
+      hasLostPair = false
+      watch?.hear()
+      noteLife()
       guard !hasPair else { return }
       hasPair = true
       beginHandshake()
     // Not for good: a late candidate, or a check of the peer, may bring a pair. The owner decides how long to wait.
-    case .failed: if state == .connected { change(.disconnected) }
+    case .failed:
+      hasLostPair = true
+      if state == .connected { change(.disconnected) }
     }
   }
 
   package func iceReceived(_ datagram: UnsafeMutableRawBufferPointer) {
     guard isOpen else { return }
+    hasReceived = true
+    if state == .disconnected {
+      watch?.hear()
+      noteLife()
+    }
     let bytes = unsafe datagram.bindMemory(to: UInt8.self)
     switch RTPDemultiplexer.kind(of: unsafe bytes.span) {
     case .dtls: unsafe take(handshake: UnsafeRawBufferPointer(datagram))
@@ -270,10 +229,10 @@ package final class PeerTransport: ICEObserver {
     guard let inbound else { return refusals.early += 1 }
     guard let source = unsafe Self.source(of: packet, isRTCP: isRTCP) else { return refusals.malformed += 1 }
     let isKnown = sources.contains(source)
-    guard isKnown || hasRoomForSource() else { return refusals.sources += 1 }
+    guard isKnown || makeRoomForSource() else { return refusals.sources += 1 }
     switch unsafe inbound.unprotect(packet, isRTCP: isRTCP) {
     case .done(let count):
-      if !isKnown { sources.append(source) }
+      if !isKnown { sources.insert(source) }
       unsafe observer?.peerReceived(UnsafeRawBufferPointer(rebasing: packet[..<count]), isRTCP: isRTCP)
     case .replayed: refusals.replayed += 1
     case .forged: refusals.forged += 1
@@ -290,15 +249,11 @@ package final class PeerTransport: ICEObserver {
 
   /// Notes that a source has ended: where there is no room for another, it makes room. Not before: with the source SRTP forgets which of its
   /// packets came, and they could be repeated.
-  package func noteEnd(of source: UInt32) {
-    if sources.contains(source) && !endedSources.contains(source) { endedSources.append(source) }
-  }
+  package func noteEnd(of source: UInt32) { sources.end(source) }
 
-  private func hasRoomForSource() -> Bool {
-    guard sources.count >= Self.mostSources else { return true }
-    guard !endedSources.isEmpty else { return false }
-    let ended = endedSources.removeFirst()
-    sources.removeAll { $0 == ended }
+  private func makeRoomForSource() -> Bool {
+    guard sources.isFull else { return true }
+    guard let ended = sources.removeEnded() else { return false }
     inbound?.forget(ended)
     return true
   }

@@ -1,70 +1,12 @@
 package import MillraceCore
 package import MillraceRTCWire
 
-/// Where a session stands.
-package enum RTCSessionState: Sendable, Equatable {
-  /// Addresses of this side are searched, or the peer has not answered yet.
-  case signalling
-  /// Both descriptions are there: ICE, then DTLS.
-  case connecting
-  case connected
-  /// The network has failed, and may come back.
-  case disconnected
-  /// The peer has ended.
-  case closed
-  case failed(RTCSessionFailure)
-}
-
-/// Why a session has failed.
-package enum RTCSessionFailure: Error, Sendable, Equatable {
-  /// The descriptions do not fit together.
-  case negotiation(NegotiationProblem)
-  /// The transport.
-  case peer(PeerFailure)
-  /// Not connected in time.
-  case timeout
-  /// Connected, and then not any more for too long.
-  case lost
-  case library(RTCProblem)
-}
-
-/// What a session reports, on the thread of its loop.
-package protocol RTCSessionObserver: AnyObject {
-  /// The description of this side, an offer or an answer, is to be sent to the peer.
-  func sessionDescribed(_ description: SessionDescription)
-  /// A candidate that the description did not have; nil: no more follow.
-  func sessionFound(_ candidate: ICECandidate?)
-  func sessionChanged(_ state: RTCSessionState)
-  /// Sound of the peer. The payload is valid only during the call.
-  func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>)
-  /// A source of the peer has ended.
-  func sessionEnded(source: UInt32, reason: String?)
-  func sessionReceived(_ event: SCTPAssociation.Event)
-}
-
-/// How a session is set up.
-package struct RTCSessionSettings: Sendable {
-  package var ice = ICESettings()
-  /// What is wanted or can be done.
-  package var sections: [MediaSection] = [.audio()]
-  /// How long candidates are searched before a description without the rest is sent. Nil: 100 ms for those of this machine, and 5 s where
-  /// servers are asked.
-  package var gathering: Nanoseconds?
-  /// From both descriptions to a connection.
-  package var connect: Nanoseconds = .milliseconds(15_000)
-  /// How long a connection may be interrupted.
-  package var recovery: Nanoseconds = .milliseconds(10_000)
-  /// The name of this side in its packets; a random one tells nothing about the machine (RFC 7022).
-  package var cname: String?
-
-  package init() {}
-}
-
-/// A session of WebRTC with one peer: its descriptions, the transport, its sound and its data channels. The form of signalling is
-/// somebody else's.
+/// A session of WebRTC with one peer: its descriptions, the transport, its media and its data channels. The caller has the
+/// form of signalling.
 ///
-/// On the offering side: `offer`, then `accept`; on the answering side: `answer`. On the thread of its loop. A session that has failed or was
-/// closed releases its sockets by itself; `end` closes it properly, and is not called within a call of the observer.
+/// On the offering side: `offer`, then `accept`; on the answering side: `answer`. Later, `offerRestart` or another `answer` restart ICE;
+/// what was agreed on about media stays. On the thread of its loop. A session that has failed or was closed releases its sockets by itself;
+/// `end` closes it properly, and is not called within a call of the observer.
 @safe
 package final class RTCSession: RTCLoopMember {
   /// Candidates of the peer that are taken beside its descriptions.
@@ -85,6 +27,8 @@ package final class RTCSession: RTCLoopMember {
   private var sections: [MediaSection] = []
   private var candidates: [ICECandidate] = []
   private var hasAllCandidates = false
+  /// The offer of an ICE restart that the peer has not answered.
+  private var restartOffer: SessionDescription?
   /// Candidates of the peer that came before its offer could be answered; nil: no more follow.
   private var earlyCandidates: [ICECandidate?] = []
   private var remoteCandidates = 0
@@ -93,12 +37,15 @@ package final class RTCSession: RTCLoopMember {
   package private(set) var local: SessionDescription?
   package private(set) var remote: SessionDescription?
   package private(set) var negotiated: NegotiatedSession?
-  private var sound: SoundEngine?
+  private var media: SessionMedia?
+  private var channels: DataChannels?
   /// When a description is sent with what was found.
   private var describeAt: Nanoseconds?
   private var connectBy: Nanoseconds?
   private var recoverBy: Nanoseconds?
   private var hasEnded = false
+  /// What the transport has counted until it was closed.
+  private var refusals = PeerRefusals()
 
   /// Creates a session that has not begun.
   package init(
@@ -118,15 +65,19 @@ package final class RTCSession: RTCLoopMember {
     begin(.offerer, isControlling: !settings.ice.isLite)
   }
 
-  /// Begins as the answering side. The answer is reported when addresses were searched.
+  /// Begins as the answering side. The answer is reported when addresses were searched. Also takes a later offer of the peer, which may
+  /// restart ICE: its answer is reported at once.
   package func answer(_ offer: SessionDescription) {
+    if remote != nil { return answerAgain(offer) }
     pendingOffer = offer
     begin(.answerer, isControlling: offer.isICELite && !settings.ice.isLite)
   }
 
-  /// Takes the answer to the offer.
+  /// Takes the answer to the latest offer. One that answers none is ignored.
   package func accept(_ answer: SessionDescription) {
-    guard let local, remote == nil, role == .offerer, !isOver else { return }
+    guard !isOver else { return }
+    if let offer = restartOffer { return acceptRestart(offer, answer) }
+    guard let local, remote == nil, role == .offerer else { return }
     negotiate(local, answer)
   }
 
@@ -134,7 +85,7 @@ package final class RTCSession: RTCLoopMember {
   package func add(_ candidate: ICECandidate?) {
     guard let transport, !isOver, remoteCandidates < Self.mostCandidates else { return }
     remoteCandidates += 1
-    guard remote != nil else { return earlyCandidates.append(candidate) }
+    guard remote != nil, restartOffer == nil else { return earlyCandidates.append(candidate) }
     guard let candidate else { return transport.endCandidates() }
     add(candidate, to: transport)
   }
@@ -143,7 +94,7 @@ package final class RTCSession: RTCLoopMember {
     guard entry == nil, !hasEnded else { return }
     self.role = role
     entry = loop.add(self)
-    sections = Self.withSources(settings)
+    sections = settings.describedSections()
     do throws(RTCProblem) {
       let ice = try NiceTransport(settings.ice, isControlling: isControlling, on: loop)
       let made = PeerTransport(ice, identity, observer: self) { [weak self] in self?.entry }
@@ -157,33 +108,12 @@ package final class RTCSession: RTCLoopMember {
     entry?.wake()
   }
 
-  private static func withSources(_ settings: RTCSessionSettings) -> [MediaSection] {
-    var generator = SystemRandomNumberGenerator()
-    let cname = settings.cname ?? String(generator.next(), radix: 36)
-    return settings.sections.map { section in
-      guard section.kind != .application, section.source == nil else { return section }
-      var section = section
-      // Whoever offers feedback for the whole transport has to send it.
-      section.headerExtensions.removeAll { $0 == RTPHeaderExtension.transportCC }
-      section.source = LocalSource(
-        ssrc: .random(in: 1...(.max)), rtxSSRC: .random(in: 1...(.max)), cname: cname)
-      return section
-    }
-  }
-
   /// Describes this side with what was found.
   private func describe() {
     guard describeAt != nil, let transport, local == nil, !isOver else { return }
     describeAt = nil
     do {
-      guard let fingerprint = CertificateFingerprint(digest: identity.fingerprint) else {
-        throw RTCProblem.library("OpenSSL made no SHA-256 digest of the certificate")
-      }
-      var own = LocalTransport(credentials: try transport.credentials, fingerprint: fingerprint)
-      own.candidates = candidates
-      own.hasAllCandidates = hasAllCandidates
-      own.isLite = settings.ice.isLite
-      let description = try description(own)
+      let description = try description(try ownTransport(transport))
       local = description
       observer?.sessionDescribed(description)
       if let offer = pendingOffer { negotiate(description, offer) }
@@ -194,6 +124,18 @@ package final class RTCSession: RTCLoopMember {
     } catch {
       fail(.library(.library("\(error)")))
     }
+  }
+
+  /// The transport of this side, as descriptions show it.
+  private func ownTransport(_ transport: PeerTransport) throws(RTCProblem) -> LocalTransport {
+    guard let fingerprint = CertificateFingerprint(digest: identity.fingerprint) else {
+      throw .library("OpenSSL made no SHA-256 digest of the certificate")
+    }
+    var own = LocalTransport(credentials: try transport.credentials, fingerprint: fingerprint)
+    own.candidates = candidates
+    own.hasAllCandidates = hasAllCandidates
+    own.isLite = settings.ice.isLite
+    return own
   }
 
   private func description(_ own: LocalTransport) throws(NegotiationProblem) -> SessionDescription {
@@ -210,7 +152,8 @@ package final class RTCSession: RTCLoopMember {
       self.remote = remote
       negotiated = session
       connectBy = clock.now + settings.connect
-      makeSound(session)
+      makeMedia(session)
+      makeChannels(session)
       connect(session, over: transport)
     } catch {
       fail(.negotiation(error))
@@ -218,11 +161,28 @@ package final class RTCSession: RTCLoopMember {
     entry?.wake()
   }
 
-  private func makeSound(_ session: NegotiatedSession) {
-    guard sound == nil, let media = session.media.first(where: { $0.kind == .audio }),
-      let source = sections.first(where: { $0.kind == .audio })?.source
-    else { return }
-    sound = SoundEngine(media, source: source, seed: .random(in: 0...(.max)), at: clock.now, observer: self)
+  private func makeMedia(_ session: NegotiatedSession) {
+    guard media == nil, !session.media.isEmpty else { return }
+    func agreed(_ kind: MediaKind) -> (media: AgreedMedia, source: LocalSource)? {
+      guard let medium = session.media.first(where: { $0.kind == kind }),
+        let source = sections.first(where: { $0.kind == kind })?.source
+      else { return nil }
+      return (AgreedMedia(medium), source)
+    }
+    media = SessionMedia(
+      sound: agreed(.audio), video: agreed(.video), soundBitrate: settings.soundBitrate,
+      videoBitrate: settings.videoBitrate, seed: .random(in: 0...(.max)), at: clock.now, observer: self)
+  }
+
+  private func makeChannels(_ session: NegotiatedSession) {
+    guard channels == nil, let data = session.data else { return }
+    channels = DataChannels(
+      isClient: session.dtlsRole == .client, largestRemote: Int(clamping: data.maxMessageSize),
+      send: { [weak self] bytes, stream, number, delivery in
+        self?.transport?.send(bytes, stream: stream, protocol: number, delivery) ?? .unsent
+      },
+      close: { [weak self] stream in self?.transport?.close(stream: stream) ?? false },
+      report: { [weak self] event in self?.observer?.sessionReceived(event) })
   }
 
   private func connect(_ session: NegotiatedSession, over transport: PeerTransport) {
@@ -238,6 +198,10 @@ package final class RTCSession: RTCLoopMember {
     description.hasMedia = !session.media.isEmpty
     change(.connecting)
     do throws(RTCProblem) { try transport.setRemote(description) } catch { return fail(.library(error)) }
+    addCandidates(of: session, to: transport)
+  }
+
+  private func addCandidates(of session: NegotiatedSession, to transport: PeerTransport) {
     for candidate in session.remoteCandidates { add(candidate, to: transport) }
     if session.hasAllRemoteCandidates { transport.endCandidates() }
     let early = earlyCandidates
@@ -253,30 +217,146 @@ package final class RTCSession: RTCLoopMember {
     _ = transport.add(candidate.text)
   }
 
-  // MARK: Sound and messages
+  // MARK: ICE restart
+
+  /// Restarts ICE: the offer is reported at once, and its answer goes to `accept`. The media continue over the present addresses until
+  /// others work. Before the first answer, and while a restart waits for its own, it does nothing.
+  package func offerRestart() {
+    guard let transport, let local, remote != nil, restartOffer == nil, !isOver else { return }
+    do throws(RTCProblem) {
+      try transport.restart()
+      let offer = local.restartingICE(
+        try transport.credentials, candidates: candidates, hasAllCandidates: hasAllCandidates)
+      restartOffer = offer
+      remoteCandidates = 0
+      observer?.sessionDescribed(offer)
+    } catch {
+      fail(.library(error))
+    }
+  }
+
+  private func acceptRestart(_ offer: SessionDescription, _ answer: SessionDescription) {
+    restartOffer = nil
+    do throws(NegotiationProblem) {
+      let session = try NegotiatedSession(local: offer, remote: answer, role: .offerer)
+      try reconnect(session, offer, answer)
+    } catch {
+      fail(.negotiation(error))
+    }
+  }
+
+  /// Answers an offer of a session that runs. What it says about media changes nothing; new credentials restart ICE.
+  private func answerAgain(_ offer: SessionDescription) {
+    guard let transport, let remote, let negotiated, !isOver else { return }
+    let restarts = offer.restartsICE(after: remote)
+    do {
+      // An offer of our own that crossed it has made new credentials, and is withdrawn.
+      if restarts, restartOffer == nil { try transport.restart() }
+      restartOffer = nil
+      remoteCandidates = 0
+      origin.version = max(origin.version, local?.origin.version ?? 0) + 1
+      let answer = try SDPAnswer(
+        to: offer, origin: origin, transport: try ownTransport(transport), sections: sections,
+        keeping: negotiated.dtlsRole
+      ).description
+      let session = try NegotiatedSession(local: answer, remote: offer, role: .answerer)
+      try reconnect(session, answer, offer, restarts: restarts)
+      if !isOver { observer?.sessionDescribed(answer) }
+    } catch let problem as NegotiationProblem {
+      fail(.negotiation(problem))
+    } catch let problem as RTCProblem {
+      fail(.library(problem))
+    } catch {
+      fail(.library(.library("\(error)")))
+    }
+  }
+
+  /// Takes the peer's new addresses and credentials; the certificate must be the one that it had.
+  private func reconnect(
+    _ session: NegotiatedSession, _ local: SessionDescription, _ remote: SessionDescription,
+    restarts: Bool = true
+  ) throws(NegotiationProblem) {
+    guard let transport, let before = transport.remote, let negotiated else { return }
+    guard Set(session.remoteFingerprints) == Set(negotiated.remoteFingerprints) else {
+      return fail(.peer(.fingerprint))
+    }
+    guard session.dtlsRole == negotiated.dtlsRole else {
+      // The association of DTLS stays as it is (RFC 8842 section 5.5).
+      throw .invalidSetup(offer: .actpass, answer: session.dtlsRole == .client ? .passive : .active)
+    }
+    (self.local, self.remote) = (local, remote)
+    if restarts {
+      var description = before
+      description.credentials = session.remoteCredentials
+      do throws(RTCProblem) { try transport.setRemote(description) } catch { return fail(.library(error)) }
+      if state == .disconnected { recoverBy = clock.now + settings.recovery }
+    }
+    addCandidates(of: session, to: transport)
+    entry?.wake()
+  }
+
+  // MARK: Media and messages
 
   /// The codec in which sound is sent; nil: none is.
-  package var soundCodec: RTPCodec? { sound?.codec }
+  package var soundCodec: RTPCodec? { media?.soundCodec }
+
+  /// The codec in which pictures are sent; nil: none are.
+  package var pictureCodec: RTPCodec? { media?.pictureCodec }
 
   /// Sends sound. Before the connection it is dropped.
   package func send(
     _ payload: Span<UInt8>, duration: Int, pause: Int = 0, level: RTPAudioLevel? = nil
   ) {
     guard state == .connected else { return }
-    sound?.send(payload, duration: duration, pause: pause, level: level, at: clock.now)
+    media?.send(sound: payload, duration: duration, pause: pause, level: level, at: clock.now)
   }
 
-  /// Sends a message of a data channel. One that is larger than the peer takes is `tooLarge`.
-  package func send(
-    _ bytes: [UInt8], stream: UInt16, protocol number: UInt32, _ delivery: SCTPAssociation.Delivery
-  ) -> SCTPAssociation.Result {
-    let most = negotiated?.data?.maxMessageSize ?? 0
-    guard most == 0 || bytes.count <= most else { return .tooLarge }
-    return transport?.send(bytes, stream: stream, protocol: number, delivery) ?? .unsent
+  /// Sends an access unit of H.264 in Annex B form, or a frame of VP8. Before the connection it is dropped.
+  /// - Parameter captured: on the monotonic clock.
+  package func send(picture bytes: Span<UInt8>, isKey: Bool, captured: Nanoseconds) {
+    guard state == .connected, let media else { return }
+    if media.send(picture: bytes, isKey: isKey, captured: captured, at: clock.now) { entry?.wake() }
   }
 
-  /// Counts of the sound.
-  package var soundStatistics: SoundStatistics { sound?.statistics ?? SoundStatistics() }
+  /// Asks every source of pictures of the peer for a key frame; at most every 500 ms.
+  package func requestKeyFrame() {
+    guard state == .connected else { return }
+    media?.requestKeyFrame(at: clock.now)
+  }
+
+  /// Sends keys of a telephone: 0 to 9, *, #, A to D. False: another is among them, more than 64 wait, or the peer takes none.
+  package func send(tones: String, milliseconds: Int = 100, gap: Int = 70) -> Bool {
+    guard state == .connected, let media else { return false }
+    defer { entry?.wake() }
+    return media.send(tones: tones, milliseconds: milliseconds, gap: gap, at: clock.now)
+  }
+
+  /// Opens a data channel. Nil: there are none in this session, or too many.
+  package func openChannel(_ request: DataChannelRequest) -> Int? {
+    guard !isOver, let channels else { return nil }
+    defer { entry?.wake() }
+    return channels.open(request)
+  }
+
+  /// Sends a message on a data channel.
+  package func send(message bytes: [UInt8], isText: Bool, on channel: Int) -> SCTPAssociation.Result {
+    guard !isOver, let channels else { return .unsent }
+    defer { entry?.wake() }
+    return channels.send(bytes, isText: isText, on: channel)
+  }
+
+  /// Closes a data channel.
+  package func closeChannel(_ channel: Int) {
+    channels?.close(channel)
+    entry?.wake()
+  }
+
+  /// Everything that was counted.
+  package var statistics: RTCStatistics {
+    var all = media?.statistics ?? RTCStatistics()
+    all.refusals = transport?.refusals ?? refusals
+    return all
+  }
 
   /// The pair of addresses in use.
   package var selectedPair: (local: String, remote: String)? { transport?.selectedPair }
@@ -291,9 +371,17 @@ package final class RTCSession: RTCLoopMember {
     if let time = describeAt, time <= now, !candidates.isEmpty || hasAllCandidates { describe() }
     if let time = connectBy, time <= now, state == .connecting { fail(.timeout) }
     if let time = recoverBy, time <= now { fail(.lost) }
-    let media = state == .connected ? sound?.run(at: now) : nil
-    let description = describeAt.map { max($0, now + .milliseconds(5)) }
-    return [description, connectBy, recoverBy, transport?.run(at: now), media].compactMap { $0 }.min()
+    var next = describeAt.map { max($0, now + .milliseconds(5)) }
+    Self.advance(&next, connectBy)
+    Self.advance(&next, recoverBy)
+    Self.advance(&next, transport?.run(at: now))
+    if let channels, channels.wantsRun { channels.run() }
+    if state == .connected { Self.advance(&next, media?.run(at: now)) }
+    return next
+  }
+
+  private static func advance(_ next: inout Nanoseconds?, _ time: Nanoseconds?) {
+    if let time { next = min(next ?? time, time) }
   }
 
   /// Ends: BYE, the end of the data channels and close_notify, as far as the peer is reached.
@@ -301,12 +389,13 @@ package final class RTCSession: RTCLoopMember {
     guard !hasEnded else { return }
     hasEnded = true
     observer = nil
-    if state == .connected { sound?.end(at: clock.now) }
+    if state == .connected { media?.end(at: clock.now) }
     leave()
   }
 
   /// Releases the sockets, and the place on the loop.
   private func leave() {
+    refusals = transport?.refusals ?? refusals
     transport?.close()
     transport = nil
     if let entry { loop.remove(entry) }
@@ -337,7 +426,9 @@ extension RTCSession: PeerObserver {
   package func peerFound(_ text: String) {
     let candidate: ICECandidate
     do throws(SDPProblem) { candidate = try ICECandidate(parsing: text) } catch { return }
-    if local == nil { candidates.append(candidate) } else { observer?.sessionFound(candidate) }
+    // An ICE restart shows them all.
+    candidates.append(candidate)
+    if local != nil { observer?.sessionFound(candidate) }
   }
 
   package func peerGathered() {
@@ -359,29 +450,38 @@ extension RTCSession: PeerObserver {
   }
 
   package func peerReceived(_ packet: UnsafeRawBufferPointer, isRTCP: Bool) {
-    guard let sound else { return }
+    guard let media else { return }
     let bytes = unsafe packet.bindMemory(to: UInt8.self)
-    if isRTCP {
-      sound.take(reports: unsafe bytes.span, at: clock.now)
-    } else {
-      sound.take(unsafe bytes.span, at: clock.now)
-    }
+    if media.take(unsafe bytes.span, isRTCP: isRTCP, at: clock.now) { entry?.wake() }
   }
 
-  package func peerReceived(_ event: SCTPAssociation.Event) { observer?.sessionReceived(event) }
+  package func peerReceived(_ event: SCTPAssociation.Event) {
+    channels?.take(event)
+    entry?.wake()
+  }
 }
 
-extension RTCSession: SoundObserver {
-  package func soundSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) {
+extension RTCSession: SessionMediaObserver {
+  func mediaSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) {
     _ = unsafe transport?.send(packet, count: count, isRTCP: isRTCP)
   }
 
-  package func soundReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
+  func mediaReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
     observer?.sessionReceived(sound, payload)
   }
 
-  package func soundEnded(_ ssrc: UInt32, reason: String?) {
+  func mediaReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
+    observer?.sessionReceived(picture, bytes)
+  }
+
+  func mediaReceived(_ tone: ReceivedTone) { observer?.sessionReceived(tone) }
+
+  func mediaEnded(_ ssrc: UInt32, reason: String?) {
     transport?.noteEnd(of: ssrc)
     observer?.sessionEnded(source: ssrc, reason: reason)
   }
+
+  func mediaWantsKeyFrame() { observer?.sessionWantsKeyFrame() }
+
+  func mediaAllocated(sound: Int, video: Int) { observer?.sessionAllocated(sound: sound, video: video) }
 }

@@ -95,6 +95,11 @@ package protocol ICETransport: AnyObject {
   func send(_ datagram: UnsafeRawBufferPointer) -> Bool
   /// The pair in use, each as "candidate:…".
   var selectedPair: (local: String, remote: String)? { get }
+  /// Asks the peer for a sign of life over the pair in use. False when nothing was sent.
+  func probe() -> Bool
+  /// True when anything came over the pair in use since the last call, also what belongs to ICE and is not reported. A transport that
+  /// cannot tell says false.
+  func heard() -> Bool
   /// Ends. Nothing is reported from here on. Not within a call of the observer.
   func close()
 }
@@ -209,6 +214,16 @@ package final class NiceTransport: ICETransport {
     return unsafe Self.texts { first, second, room in
       unsafe millrace_ice_selected_pair(handle, first, second, room)
     }.map { ($0, $1) }
+  }
+
+  package func probe() -> Bool {
+    guard let handle = unsafe handle else { return false }
+    return unsafe millrace_ice_probe(handle)
+  }
+
+  package func heard() -> Bool {
+    guard let handle = unsafe handle else { return false }
+    return unsafe millrace_ice_heard(handle)
   }
 
   package func close() {

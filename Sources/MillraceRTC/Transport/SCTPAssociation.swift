@@ -110,9 +110,17 @@ package final class SCTPAssociation {
     while true {
       var part = millrace_sctp_part()
       switch unsafe millrace_sctp_read(handle, bytes, Self.readBytes, &part) {
-      case millrace_sctp_connected: return .connected
-      case millrace_sctp_ended: return .ended
-      case millrace_sctp_streams_closed: return .closed(streams: numbers(part.count / 2))
+      case millrace_sctp_connected:
+        partial = [:]
+        return .connected
+      case millrace_sctp_ended:
+        partial = [:]
+        return .ended
+      case millrace_sctp_streams_closed:
+        let streams = numbers(part.count / 2)
+        // The rest of what had begun on them does not come.
+        for stream in streams { partial[stream] = nil }
+        return .closed(streams: streams)
       case millrace_sctp_abandoned: partial[part.stream] = nil
       case millrace_sctp_data:
         if let event = unsafe add(UnsafeBufferPointer(start: bytes, count: part.count), part) { return event }

@@ -99,7 +99,7 @@ extension ServerAdmission {
   }
 
   /// Compares in a time that does not depend on where the two differ.
-  static func areEqual(_ secret: [UInt8], _ offered: [UInt8]) -> Bool {
+  package static func areEqual(_ secret: [UInt8], _ offered: [UInt8]) -> Bool {
     guard !secret.isEmpty else { return offered.isEmpty }
     var difference = secret.count ^ offered.count
     for index in offered.indices { difference |= Int(offered[index] ^ secret[index % secret.count]) }

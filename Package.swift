@@ -23,6 +23,7 @@ let tests: [SwiftSetting] = [
 /// Nodes that a build can do without.
 let devices: Target.Dependency = .target(name: "MillraceDevices", condition: .when(traits: ["Devices"]))
 let video: Target.Dependency = .target(name: "MillraceVideo", condition: .when(traits: ["Video"]))
+let rtc: Target.Dependency = .target(name: "MillraceRTCNodes", condition: .when(traits: ["RTC"]))
 /// Measures pictures too.
 let bench: Target.Dependency = .target(name: "MillraceBench", condition: .when(traits: ["Video"]))
 
@@ -44,6 +45,8 @@ let package = Package(
     .library(name: "MillraceNet", targets: ["MillraceNet"]),
     .library(name: "MillraceRTCWire", targets: ["MillraceRTCWire"]),
     .library(name: "MillraceRTC", targets: ["MillraceRTC"]),
+    .library(name: "MillraceRTCSignal", targets: ["MillraceRTCSignal"]),
+    .library(name: "MillraceRTCNodes", targets: ["MillraceRTCNodes"]),
     .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
@@ -65,7 +68,8 @@ let package = Package(
   traits: [
     .trait(name: "Devices", description: "Microphones and loudspeakers: PulseAudio, PipeWire, ALSA."),
     .trait(name: "Video", description: "Pictures: video files, screens and cameras, JPEG, RTMP."),
-    .default(enabledTraits: ["Devices", "Video"]),
+    .trait(name: "RTC", description: "WebRTC and RTP: WHIP, WHEP, RTS, Janus, data channels."),
+    .default(enabledTraits: ["Devices", "Video", "RTC"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -165,11 +169,24 @@ let package = Package(
     .target(
       name: "MillraceRTC", dependencies: ["MillraceCore", "MillraceRTCWire", "CRtcShim"],
       swiftSettings: strict),
+    // How two sides learn each other's descriptions: WHIP, WHEP, RTS, Janus. No media.
+    .target(
+      name: "MillraceRTCSignal",
+      dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire"],
+      swiftSettings: strict),
 
     // The ground of services.
     .target(
       name: "MillraceService",
       dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet"], swiftSettings: strict),
+
+    .target(
+      name: "MillraceRTCNodes",
+      dependencies: [
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceCodecs", "MillraceJSON", "MillraceDialog",
+        "MillraceNet", "MillraceService", "MillraceRTCWire", "MillraceRTC", "MillraceRTCSignal",
+      ],
+      swiftSettings: strict),
 
     // What every service node is held against, with a double of its service.
     .target(
@@ -259,7 +276,7 @@ let package = Package(
       dependencies: [
         "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceAudio", devices, "MillraceCodecs", video,
         "MillraceFlow", "MillraceDialog", "MillraceWebSocket", "MillraceBailian", "MillraceIVH",
-        "MillraceTuya",
+        "MillraceTuya", rtc,
       ],
       swiftSettings: strict),
     .target(
@@ -405,7 +422,24 @@ let package = Package(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
     .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
     .testTarget(
-      name: "MillraceRTCTests", dependencies: ["MillraceRTC", "MillraceRTCWire", "MillraceCore"],
+      name: "MillraceRTCTests",
+      dependencies: ["MillraceRTC", "MillraceRTCWire", "MillraceCore", "CMallocCount", "CRtcShim"],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRTCSignalTests",
+      dependencies: [
+        "MillraceRTCSignal", "MillraceRTCWire", "MillraceNet", "MillraceJSON", "MillraceDialog",
+        "MillraceCore", "TestNet", "TestSystem",
+      ],
+      swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRTCNodesTests",
+      dependencies: [
+        "MillraceRTCNodes", "MillraceRTC", "MillraceRTCSignal", "MillraceRTCWire", "MillraceCodecs",
+        "MillraceAudio", "MillraceDSP", "MillraceVideo", "MillraceFlow", "MillraceService", "MillraceNet",
+        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
+        "MillraceCore", "CMallocCount", "TestNet", "TestSystem",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceServiceTests",
@@ -548,7 +582,11 @@ let parts: [String: [String]] = [
     "MillraceBailianTests", "MillraceIVHTests", "MillraceConformanceTests",
   ],
   "wires": ["MillraceNetTests"],
-  "rtc": ["MillraceRTCWireTests", "MillraceRTCTests"],
+  "rtc": [
+    "MillraceRTCWireTests", "MillraceRTCTests", "MillraceRTCSignalTests", "MillraceRTCNodesTests",
+  ],
+  // What the thread sanitizer has to see of it.
+  "sessions": ["MillraceRTCWireTests", "MillraceRTCTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],
 ]
 if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {

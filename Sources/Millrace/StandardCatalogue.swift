@@ -14,9 +14,12 @@ internal import MillraceWebSocket
 #if Video
   internal import MillraceVideo
 #endif
+#if RTC
+  internal import MillraceRTCNodes
+#endif
 
 extension Catalogue {
-  /// Every node type that comes with Millrace. A package built without the traits `Devices` or `Video` does not have their nodes. Add
+  /// Every node type that comes with Millrace. A package built without the traits `Devices`, `Video` or `RTC` does not have their nodes. Add
   /// your own nodes to a copy:
   ///
   /// ```swift
@@ -39,6 +42,9 @@ extension Catalogue {
     catalogue.add(contentsOf: .bailian)
     catalogue.add(contentsOf: .ivh)
     catalogue.add(contentsOf: .tuya)
+    #if RTC
+      catalogue.add(contentsOf: .rtc)
+    #endif
     return catalogue
   }()
 }

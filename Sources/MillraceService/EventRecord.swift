@@ -1,5 +1,5 @@
-internal import MillraceCore
-internal import MillraceDialog
+package import MillraceCore
+package import MillraceDialog
 internal import MillraceJSON
 
 /// An event on its way from the network thread to the node. It is serialised there, where allocating is allowed, so that the node only
@@ -7,9 +7,9 @@ internal import MillraceJSON
 ///
 /// Format: one byte with the index of the event; for each member one byte with the length of its name, the name, four bytes with the
 /// length of its value, and the value as JSON.
-enum EventRecord {
+package enum EventRecord {
   /// Serialises the members that fit into `limit` bytes; the others are omitted, which `truncated` reports.
-  static func bytes(_ event: DialogEvent, limit: Int) -> [UInt8] {
+  package static func bytes(_ event: DialogEvent, limit: Int) -> [UInt8] {
     var result = [UInt8(event.index)]
     var isShort = false
     for member in event.details.members ?? [] {
@@ -33,7 +33,7 @@ enum EventRecord {
   }
 
   /// Posts a record.
-  static func post(_ record: Span<UInt8>, _ ports: inout Ports) {
+  package static func post(_ record: Span<UInt8>, _ ports: inout Ports) {
     ports.post(Int(record[0])) { writer in
       var place = 1
       while place < record.count {

@@ -114,7 +114,8 @@ struct DeterminismTests {
   private static let live: Set = [
     "through-a-program", "device-loop", "duplex-loop", "screen-sampler", "picture-in-picture",
     "talking-slides",
-    "rtmp-echo", "rtmp-follow", "turns", "websocket-bot", "bailian-file", "bailian-live-video",
+    "rtc-echo", "rtc-janus-room", "rtc-whep-play", "rtc-whip-push", "rtmp-echo", "rtmp-follow", "rtp-bridge",
+    "turns", "websocket-bot", "bailian-file", "bailian-live-video",
     "bailian-push-to-talk",
     "bailian-tap-to-talk", "bailian-tts", "bailian-visual-qa", "bailian-voice", "ivh-bailian-avatar",
     "ivh-text-avatar", "ivh-voice-avatar", "tuya-live-call", "tuya-multimodal", "tuya-push-to-talk",

@@ -114,8 +114,9 @@ struct ShippedGraphTests {
         "bailian-file", "bailian-live-video", "bailian-push-to-talk", "bailian-tap-to-talk", "bailian-tts",
         "bailian-visual-qa", "bailian-voice", "call-recording", "device-loop", "duplex-loop", "file-sampler",
         "front-end-bench", "ivh-bailian-avatar", "ivh-text-avatar", "ivh-voice-avatar",
-        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtmp-echo",
-        "rtmp-follow", "screen-sampler",
+        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtc-echo",
+        "rtc-janus-room", "rtc-whep-play", "rtc-whip-push", "rtmp-echo", "rtmp-follow", "rtp-bridge",
+        "screen-sampler",
         "talking-slides", "through-a-program", "tts-play", "turns", "tuya-live-call", "tuya-multimodal",
         "tuya-push-to-talk", "tuya-sessions", "tuya-voice", "voice-return", "voice-uplink",
         "websocket-bot",
@@ -129,7 +130,9 @@ struct ShippedGraphTests {
     let place = [
       "folder": scratch.path, "output": scratch.file(graph == "talking-slides" ? "out.mp4" : "out"),
     ]
-    let hasNone = graph.hasSuffix("-loop") || graph.hasPrefix("rtmp-")
+    let hasNone =
+      graph.hasSuffix("-loop") || graph.hasPrefix("rtmp-")
+      || ["rtc-echo", "rtc-whip-push", "rtp-bridge"].contains(graph)
     let name = graph == "rates" ? "folder" : hasNone ? nil : "output"
     let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {
@@ -138,12 +141,14 @@ struct ShippedGraphTests {
     }
   }
 
-  /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The graphs of streams need a server, and
-  /// dialogues need a talker.
-  private static let ending = Package.graphs.filter {
-    !$0.hasSuffix("-loop") && !$0.hasPrefix("rtmp-") && !$0.hasPrefix("ivh-") && !$0.hasPrefix("tuya-")
-      && (!$0.hasPrefix("bailian-") || $0 == "bailian-file")
+  /// Graphs that end on their own. Graphs with devices do not end; the device tests run them. The graphs of streams and calls need
+  /// a server or a peer, and dialogues need a talker.
+  private static let ending = Package.graphs.filter { graph in
+    !graph.hasSuffix("-loop") && !peered.contains { graph.hasPrefix($0) }
+      && (!graph.hasPrefix("bailian-") || graph == "bailian-file")
   }
+  /// How the names of graphs begin that need a server, a peer or a talker.
+  private static let peered = ["rtmp-", "rtc-", "rtp-", "ivh-", "tuya-"]
 
   @Test("each one loads, runs to its end and writes its files", arguments: ending)
   func runs(graph: String) async throws {

@@ -93,6 +93,8 @@ public struct NodeSetup: Sendable {
   package var source: SourceChannel?
   /// For `app.sink`: the channel that the program takes packets from.
   package var sink: SinkChannel?
+  /// The run that the node belongs to; on a test bench, one without other nodes.
+  package var graph = GraphIdentity()
 
   /// Creates a setup; for engines and test benches.
   package init(

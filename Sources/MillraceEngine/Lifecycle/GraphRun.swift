@@ -16,6 +16,8 @@ public final class GraphRun: @unchecked Sendable {
   /// Removed from every message of the nodes: the plan's secrets, those given to the run since, and those its nodes have learnt. A part
   /// shares those of its run.
   public let secrets: Secrets
+  /// What the nodes know of each other.
+  let identity: GraphIdentity
   let engine: EngineCore
   /// True when the run waits for slow listeners instead of losing events: no node follows the real clock.
   let waitsForListeners: Bool
@@ -111,6 +113,11 @@ public final class GraphRun: @unchecked Sendable {
     self.plan = plan
     self.waitsForListeners = waitsForListeners
     secrets = family.map { Secrets(plan.secretTexts, within: $0.parent.secrets) } ?? plan.secrets
+    identity = GraphIdentity(
+      plan.nodes.map {
+        GraphIdentity.Member(name: $0.name, type: $0.contract.type, parameters: $0.parameters)
+      },
+      within: family?.parent.identity)
     self.owner = owner
     engine = owner.core
     decisions =

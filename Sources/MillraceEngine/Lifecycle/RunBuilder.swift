@@ -96,6 +96,7 @@ struct RunBuilder {
     setup.initial = planned.parameters
     setup.source = run.ends.sources[node]
     setup.sink = run.ends.sinks[node]
+    setup.graph = run.identity
     return setup
   }
 

@@ -1,0 +1,343 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceJSON
+internal import MillraceNet
+internal import MillraceRTC
+internal import MillraceRTCSignal
+internal import MillraceRTCWire
+internal import Synchronization
+
+/// One session of a call: makes it, and carries its media to the node's exchange. What it reports changes the call in the call's next run.
+/// On the thread of its loop.
+final class CallSession {
+  /// Candidates that come before the session is made.
+  private static let mostEarly = 1_000
+  /// Sources of a session that are distinguished: what `SoundEngine` takes, for sound and for pictures.
+  private static let mostSources = 2 * SoundEngine.sources
+
+  let id: SignalSessionID
+  /// The name of the other side by its signalling, and otherwise the number of the session.
+  let peer: String
+  let isOfferer: Bool
+  /// From when its times are measured.
+  let begunAt: Nanoseconds
+  private let context: CallContext
+  /// Nil: servers are still asked for, or it has ended.
+  private(set) var session: RTCSession?
+  private(set) var description = ""
+  /// Its description was handed over: candidates may follow.
+  var isDescribed = false
+  private var ownCandidates: [ICECandidate?] = []
+  private var earlyCandidates: [ICECandidate?] = []
+  private var hasCandidates = false
+  private var hasEnded = false
+
+  private(set) var isConnected = false
+  /// Its codec of sound is the one of the sessions before it.
+  var isAdmitted = false
+  private(set) var connectedAt: Nanoseconds = 0
+  private(set) var media = SignalMedia()
+  /// `SoundCodec.packed` of what it takes; 0: no sound.
+  private(set) var soundCodec: UInt64 = 0
+  /// Nil: it takes no pictures.
+  private(set) var pictureCodec: PictureCodec?
+  /// A picture that refers to others is of no use before the first key frame.
+  var awaitsKeyFrame = true
+  /// Bits a second that the network carries; nil: not known.
+  private(set) var allocation: (sound: Int, video: Int)?
+  private(set) var level = CallLevel()
+  let channels: SessionChannels
+
+  /// What is not to be heard or seen of this peer.
+  var isSoundMuted = false
+  var arePicturesMuted = false
+  private var hasSentSound = false
+  private var hasSentPictures = false
+  private var hasReceived = false
+  private var latencies: CallLatencies = []
+  /// `SoundCodec.packed` by payload type, found with the first packet of each.
+  private var receivedCodecs = [UInt64](repeating: 0, count: 128)
+  /// `PictureCodec.rawValue` by payload type.
+  private var receivedPictureCodecs = [UInt8](repeating: 0, count: 128)
+  private var soundSources: [UInt32] = []
+  private var pictureSources: [UInt32] = []
+  /// Sources of which pictures were left out here: the next one that is handed over follows a loss.
+  private var pictureGaps: Set<UInt32> = []
+
+  /// - Parameters:
+  ///   - peer: the name that the signalling gives; nil: none.
+  ///   - begun: when the attempt began.
+  init(
+    _ id: SignalSessionID, peer: String?, isOfferer: Bool, begun: Nanoseconds, _ context: CallContext,
+    channels: SessionChannels
+  ) {
+    self.id = id
+    self.peer = peer ?? String(id.number)
+    self.isOfferer = isOfferer
+    begunAt = begun
+    self.context = context
+    self.channels = channels
+  }
+
+  // MARK: Descriptions
+
+  /// Makes the session; `begin` has it offer or answer.
+  func make(_ settings: RTCSessionSettings, _ identity: DTLSIdentity, _ begin: (RTCSession) -> Void) {
+    guard session == nil, !hasEnded else { return }
+    let made = RTCSession(on: context.loop, settings, identity, observer: self)
+    session = made
+    begin(made)
+    for candidate in earlyCandidates { made.add(candidate) }
+    earlyCandidates = []
+  }
+
+  /// Takes a candidate of the peer; nil: no more follow.
+  func add(_ candidate: ICECandidate?) {
+    if let session { return session.add(candidate) }
+    if earlyCandidates.count < Self.mostEarly { earlyCandidates.append(candidate) }
+  }
+
+  /// Candidates of this side that the signalling does not know yet.
+  func takeCandidates() -> [ICECandidate?] {
+    guard isDescribed else { return [] }
+    defer { ownCandidates = [] }
+    return ownCandidates
+  }
+
+  /// Ends it properly. Not within one of its reports.
+  func end() {
+    hasEnded = true
+    isConnected = false
+    session?.end()
+    session = nil
+    channels.close()
+    for source in soundSources { context.post(end: MediaRecord.soundEnd, of: number(source)) }
+    for source in pictureSources { context.post(end: MediaRecord.pictureEnd, of: number(source)) }
+    soundSources = []
+    pictureSources = []
+    pictureGaps = []
+  }
+
+  // MARK: Media of this side
+
+  /// Sends a packet of sound of this session's codec.
+  func send(sound payload: Span<UInt8>, _ head: SoundUpHead, isMuted: Bool) {
+    guard let session, isConnected, soundCodec == head.codec else { return }
+    let level: RTPAudioLevel? =
+      isMuted
+      ? RTPAudioLevel(attenuation: 127, hasSpeech: false)
+      : head.level > 127 ? nil : RTPAudioLevel(attenuation: head.level, hasSpeech: head.isVoice)
+    session.send(payload, duration: Int(head.duration), pause: Int(head.pause), level: level)
+    if !hasSentSound { noteSent(.audio) }
+  }
+
+  /// Sends a picture of this session's codec.
+  func send(picture bytes: Span<UInt8>, _ head: PictureUpHead) {
+    guard let session, isConnected, pictureCodec?.rawValue == head.codec else { return }
+    if awaitsKeyFrame {
+      guard head.isKey else { return }
+      awaitsKeyFrame = false
+    }
+    session.send(picture: bytes, isKey: head.isKey, captured: head.timestamp)
+    if !hasSentPictures { noteSent(.video) }
+  }
+
+  /// Once for each.
+  private func noteSent(_ track: DialogTrack) {
+    if !hasSentSound && !hasSentPictures { context.note(.sent(id)) }
+    if track == .audio { hasSentSound = true } else { hasSentPictures = true }
+    context.noteSent(track)
+  }
+
+  // MARK: Times
+
+  /// Looks whether ICE has found a way, which a session does not report. Returns when to look again.
+  func watchICE(at now: Nanoseconds) -> Nanoseconds? {
+    guard let session, session.state == .connecting, !latencies.contains(.ice) else { return nil }
+    guard session.selectedPair == nil else {
+      noteLatency(.ice, at: now)
+      return nil
+    }
+    return now + .milliseconds(10)
+  }
+
+  private func noteLatency(_ latency: CallLatencies, at now: Nanoseconds) {
+    guard latencies.insert(latency).inserted else { return }
+    context.post(.latency(name: latency.name, milliseconds: Double((now - begunAt) / 1_000) / 1_000))
+  }
+
+  /// What was heard since the last call.
+  func takeLevel() -> CallLevel {
+    defer { level = CallLevel() }
+    return level
+  }
+
+  private func number(_ ssrc: UInt32) -> UInt64 {
+    UInt64(UInt32(truncatingIfNeeded: id.number)) << 32 | UInt64(ssrc)
+  }
+}
+
+extension CallSession: RTCSessionObserver {
+  func sessionDescribed(_ description: SessionDescription) {
+    self.description = description.text
+    hasCandidates = description.media.contains { !$0.candidates.isEmpty }
+    context.note(.described(id))
+  }
+
+  func sessionFound(_ candidate: ICECandidate?) {
+    ownCandidates.append(candidate)
+    hasCandidates = hasCandidates || candidate != nil
+    context.entry?.wake()
+  }
+
+  func sessionChanged(_ state: RTCSessionState) {
+    let now = context.clock.now
+    switch state {
+    case .signalling: break
+    case .connecting: noteLatency(.signalled, at: now)
+    case .connected: connected(at: now)
+    case .disconnected:
+      isConnected = false
+      context.note(.session(id, .disconnected))
+    case .closed: context.note(.session(id, .closed))
+    case .failed(let failure):
+      let error = failure.error(
+        isOfferer: isOfferer, hasPair: session?.selectedPair != nil || latencies.contains(.ice),
+        hasCandidates: hasCandidates)
+      context.note(.session(id, .failed(error)))
+    }
+    context.entry?.wake()
+  }
+
+  private func connected(at now: Nanoseconds) {
+    noteLatency(.ice, at: now)
+    noteLatency(.dtls, at: now)
+    let isFirst = connectedAt == 0
+    isConnected = true
+    guard isFirst else { return context.note(.session(id, .connected(media))) }
+    connectedAt = now
+    media = SignalMedia()
+    for medium in session?.negotiated?.media ?? [] {
+      if medium.kind == .audio { media.audio = medium.direction }
+      if medium.kind == .video { media.video = medium.direction }
+    }
+    media.hasData = session?.negotiated?.data != nil
+    soundCodec = session?.soundCodec.flatMap { SoundCodec($0) }?.packed ?? 0
+    pictureCodec = session?.pictureCodec.flatMap { PictureCodec($0) }
+    context.note(.session(id, .connected(media)))
+  }
+
+  func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
+    noteReceived(.firstAudio)
+    level.note(sound.level)
+    guard !isSoundMuted, Self.isKnown(sound.ssrc, &soundSources) else { return }
+    let exchange = context.exchange
+    let head = SoundDownHead(
+      source: number(sound.ssrc), sequence: sound.sequence, timestamp: sound.timestamp,
+      arrival: sound.arrival, capture: sound.capture, codec: codec(of: sound),
+      level: sound.level?.attenuation ?? 255, marker: sound.marker, restarts: sound.restarts)
+    let start = SoundDownHead.byteCount
+    let count = start + payload.count
+    guard count <= RTCExchange.soundBytes, exchange.soundDown.hasRoom(count) else {
+      exchange.lostDown.add(1, ordering: .relaxed)
+      return
+    }
+    unsafe exchange.soundDown.put(MediaRecord.sound, count: count) { target in
+      unsafe head.store(to: target)
+      for index in payload.indices { unsafe target[start + index] = payload[index] }
+    }
+    exchange.waker.wake()
+  }
+
+  func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
+    noteReceived(.firstVideo)
+    let codec = codec(of: picture)
+    guard codec != 0, Self.isKnown(picture.ssrc, &pictureSources) else { return }
+    guard !arePicturesMuted else {
+      pictureGaps.insert(picture.ssrc)
+      return
+    }
+    let exchange = context.exchange
+    let head = PictureDownHead(
+      source: number(picture.ssrc), arrival: picture.arrival, timestamp: picture.timestamp,
+      capture: picture.capture, codec: codec, isKey: picture.isKey,
+      isDamaged: picture.isDamaged,
+      followsLoss: picture.followsLoss || pictureGaps.contains(picture.ssrc))
+    let start = PictureDownHead.byteCount
+    let count = start + bytes.count
+    guard bytes.count <= RTCExchange.pictureBytes, exchange.pictureDown.hasRoom(count) else {
+      exchange.lostDown.add(1, ordering: .relaxed)
+      pictureGaps.insert(picture.ssrc)
+      return
+    }
+    pictureGaps.remove(picture.ssrc)
+    unsafe exchange.pictureDown.put(MediaRecord.picture, count: count) { target in
+      unsafe head.store(to: target)
+      unsafe bytes.withUnsafeBufferPointer { source in
+        guard let first = source.baseAddress else { return }
+        unsafe (target + start).update(from: first, count: source.count)
+      }
+    }
+    exchange.waker.wake()
+  }
+
+  func sessionWantsKeyFrame() { context.noteKeyFrameWish() }
+
+  func sessionAllocated(sound: Int, video: Int) {
+    allocation = (sound, video)
+    context.entry?.wake()
+  }
+
+  func sessionReceived(_ tone: ReceivedTone) {
+    context.post(
+      .extra(
+        name: "dtmf",
+        payload: [
+          "digit": .string(String(tone.digit)), "ms": .integer(tone.milliseconds), "source": .string(peer),
+        ]))
+  }
+
+  func sessionReceived(_ event: DataChannelEvent) { channels.take(event, from: self) }
+
+  func sessionEnded(source: UInt32, reason: String?) {
+    if let index = soundSources.firstIndex(of: source) {
+      soundSources.remove(at: index)
+      context.post(end: MediaRecord.soundEnd, of: number(source))
+    }
+    if let index = pictureSources.firstIndex(of: source) {
+      pictureSources.remove(at: index)
+      pictureGaps.remove(source)
+      context.post(end: MediaRecord.pictureEnd, of: number(source))
+    }
+  }
+
+  private func noteReceived(_ latency: CallLatencies) {
+    if !hasReceived {
+      hasReceived = true
+      context.note(.received(id))
+    }
+    if !latencies.contains(latency) { noteLatency(latency, at: context.clock.now) }
+  }
+
+  /// Notes a source. False: there are too many.
+  private static func isKnown(_ ssrc: UInt32, _ sources: inout [UInt32]) -> Bool {
+    if sources.contains(ssrc) { return true }
+    guard sources.count < mostSources else { return false }
+    sources.append(ssrc)
+    return true
+  }
+
+  private func codec(of sound: ReceivedSound) -> UInt64 {
+    let type = Int(sound.payloadType & 0x7F)
+    if receivedCodecs[type] == 0 { receivedCodecs[type] = SoundCodec(sound.codec)?.packed ?? 0 }
+    return receivedCodecs[type]
+  }
+
+  private func codec(of picture: ReceivedPicture) -> UInt8 {
+    let type = Int(picture.codec.payloadType & 0x7F)
+    if receivedPictureCodecs[type] == 0 {
+      receivedPictureCodecs[type] = PictureCodec(picture.codec)?.rawValue ?? 0
+    }
+    return receivedPictureCodecs[type]
+  }
+}

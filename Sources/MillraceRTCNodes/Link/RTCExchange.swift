@@ -1,0 +1,84 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+internal import MillraceRTC
+internal import Synchronization
+
+/// The state that a node and the thread of its sessions share. The node writes the queues up, and reads those down; nothing here blocks,
+/// locks or allocates.
+@safe
+final class RTCExchange: Sendable {
+  /// Bytes of the largest packet of sound, in either direction: PCM of 120 ms at 48 kHz in stereo.
+  static let soundBytes = 24_576
+  /// Bytes of the largest encoded picture.
+  static let pictureBytes = 1 << 20
+  /// Bytes of the largest message of a data channel.
+  static let dataBytes = 262_144
+  /// Bytes of the longest command.
+  static let commandBytes = 65_536
+
+  /// What a node takes part in; queues it has no use for are tiny.
+  struct Use: Sendable {
+    var sendsSound = false, hearsSound = false, sendsPictures = false, seesPictures = false, hasData = false
+  }
+
+  let soundUp, soundDown, pictureUp, pictureDown, dataUp, dataDown, commands, events: ByteQueue
+  let waker: Waker
+  /// The final end; nothing follows what is in the queues.
+  let end: SessionEnd
+
+  /// `SoundCodec.packed` in which sound is to be sent; 0: not agreed on yet, or nobody takes any.
+  let soundCodec = Atomic<UInt64>(0)
+  /// Bits a second for sound and pictures, as the network carries them now; 0: as the parameters say.
+  let soundBitrate = Atomic<Int>(0)
+  let pictureBitrate = Atomic<Int>(0)
+  /// Loss of what is sent, in thousandths: the encoder adds copies while there is any.
+  let soundLoss = Atomic<Int>(0)
+  /// Key frames that peers have asked for, counted.
+  let keyFrames = Atomic<Int>(0)
+  /// Sessions that take what is sent. 0: it is dropped and counted.
+  let takers = Atomic<Int>(0)
+  /// The graph's inputs have ended: what is queued is sent, then the session ends.
+  let isOver = Atomic<Bool>(false)
+  /// The node is gone.
+  let isStopped = Atomic<Bool>(false)
+  /// Packets of sound and pictures that found no room towards the node.
+  let lostDown = Atomic<Int>(0)
+
+  private let entry = AtomicLazyReference<RTCLoop.Entry>()
+
+  /// - Parameters:
+  ///   - events: bytes of the largest event.
+  init(_ use: Use, events: Int, waker: Waker) {
+    func queue(_ isUsed: Bool, _ largest: Int, _ bytes: Int) -> ByteQueue {
+      isUsed ? ByteQueue(largest: largest, atLeast: bytes) : ByteQueue(largest: 0, atLeast: 16)
+    }
+    soundUp = queue(use.sendsSound, Self.soundBytes, 65_536)
+    soundDown = queue(use.hearsSound, Self.soundBytes, 65_536)
+    pictureUp = queue(use.sendsPictures, Self.pictureBytes + 64, 4 << 20)
+    pictureDown = queue(use.seesPictures, Self.pictureBytes + 64, 4 << 20)
+    dataUp = queue(use.hasData, Self.dataBytes + 64, 1 << 20)
+    dataDown = queue(use.hasData, Self.dataBytes + 64, 1 << 20)
+    commands = ByteQueue(largest: Self.commandBytes, atLeast: 131_072)
+    self.events = ByteQueue(largest: events + 512, atLeast: 65_536)
+    self.waker = waker
+    end = SessionEnd(waker: waker)
+  }
+
+  /// The place of the node's call on the sessions' thread. Set once; the thread that sets it looks into the queues afterwards.
+  func setEntry(_ entry: RTCLoop.Entry) { _ = self.entry.storeIfNil(entry) }
+
+  /// Wakes the sessions' thread. Any thread; does not allocate.
+  func wakeSessions() { entry.load()?.wake() }
+
+  /// True when nothing waits for the node.
+  var isEmpty: Bool {
+    events.peek() == nil && soundDown.peek() == nil && pictureDown.peek() == nil && dataDown.peek() == nil
+  }
+
+  /// Ends everything; does not wait.
+  func stop() {
+    isStopped.store(true, ordering: .sequentiallyConsistent)
+    wakeSessions()
+  }
+}

@@ -1,0 +1,158 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+
+/// The messages and commands of a node, between its ports and two queues: those of a call, or of one data channel. On the node's thread;
+/// does not allocate.
+///
+/// - A message for the network waits in its link while the queue has no room. One that is too large is refused, with an `error` that says
+///   so.
+/// - A received message that is not text, or larger than the output's packets, is dropped, with an `error` at most once a second.
+struct MessagePorts {
+  private let up: ByteQueue
+  private let down: ByteQueue
+  private let input: Int?
+  private let output: Int?
+  /// Bytes of the largest message to send, and of the largest to emit.
+  private let largestUp: Int
+  private let largestDown: Int
+  /// A message with more bytes is sent, and reported; 0: none is.
+  private let warnAbove: Int
+  private var dropped = 0
+  private var throttle = EventThrottle()
+  private var warnings = EventThrottle()
+
+  /// - Parameters:
+  ///   - up: takes messages to send, as `MediaRecord.text`.
+  ///   - down: received messages.
+  ///   - input: the node's input for messages, if it is linked.
+  ///   - output: the output, if it is linked.
+  ///   - largestUp: bytes of the largest message to send.
+  ///   - largestDown: bytes of the output's packets.
+  ///   - warnAbove: bytes from which a message to send is reported as large; 0: never.
+  init(
+    up: ByteQueue, down: ByteQueue, input: Int?, output: Int?, largestUp: Int, largestDown: Int,
+    warnAbove: Int = 0
+  ) {
+    self.up = up
+    self.down = down
+    self.input = input
+    self.output = output
+    self.largestUp = largestUp
+    self.largestDown = largestDown
+    self.warnAbove = warnAbove
+  }
+
+  /// What a step has done.
+  struct Work {
+    /// A message was put into `up`: the other thread is to be woken.
+    var sent = false
+    /// A message was taken from `down` that the other thread may have waited for.
+    var wantsMore = false
+    /// Anything was done.
+    var isAny = false
+  }
+
+  /// Hands over the oldest message in each direction.
+  /// - Parameter sends: false: nothing is to be sent now, and what comes waits in its link.
+  mutating func work(_ ports: inout Ports, sends: Bool = true) throws(NodeFault) -> Work {
+    var work = Work()
+    if let input, sends, ports.hasPacket(input), up.hasRoomOrRequestsWake(largestUp),
+      let packet = ports.next(input)
+    {
+      work.sent = send(packet.samples(of: UInt8.self), &ports)
+      work.isAny = true
+    }
+    if try deliver(&ports) {
+      work.wantsMore = down.takeRequest()
+      work.isAny = true
+    }
+    return work
+  }
+
+  /// Reports what was dropped since the last report, at the end of the session.
+  mutating func conclude(_ ports: inout Ports) { reportDropped(&ports, isLast: true) }
+
+  // MARK: To the network
+
+  private mutating func send(_ bytes: Span<UInt8>, _ ports: inout Ports) -> Bool {
+    let count = bytes.count
+    guard count <= largestUp else {
+      ports.post(Self.errorEvent) { event in
+        event.field("vendor", "rtc")
+        event.field("name", "tooLarge")
+        event.field("category", "request")
+        event.field("reaction", "continue")
+        event.field("scope", "command")
+        event.field("bytes", count)
+        event.field("text", "a message at \"data\" is larger than may be sent; it is dropped")
+      }
+      return false
+    }
+    if warnAbove > 0, count > warnAbove, warnings.allows(at: ports.now) {
+      ports.post(Self.extraEvent) { event in
+        event.field("name", "largeMessage")
+        event.field("bytes", count)
+      }
+    }
+    unsafe up.put(MediaRecord.text, count: count) { target in
+      for index in 0..<count { unsafe target[index] = bytes[index] }
+    }
+    return true
+  }
+
+  // MARK: From the network
+
+  private mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard let record = down.peek() else {
+      reportDropped(&ports)
+      return false
+    }
+    let bytes = unsafe record.bytes
+    let count = bytes.count
+    if let output, count > 0 {
+      let isText = Self.isText(unsafe bytes.span)
+      if !isText || count > largestDown {
+        dropped += 1
+        reportDropped(&ports)
+      } else {
+        guard ports.hasRoomOrRequestsWake(output) else { return false }
+        var packet = try ports.makePacket(output, bytes: count, of: .none)
+        var target = packet.mutableSamples(of: UInt8.self)
+        for index in 0..<count { target[index] = unsafe bytes[index] }
+        ports.emit(packet, to: output)
+      }
+    }
+    down.drop(record)
+    return true
+  }
+
+  private mutating func reportDropped(_ ports: inout Ports, isLast: Bool = false) {
+    guard dropped > 0, throttle.allows(at: ports.now, isLast: isLast) else { return }
+    let count = dropped
+    dropped = 0
+    ports.post(Self.errorEvent) { event in
+      event.field("vendor", "rtc")
+      event.field("category", "network")
+      event.field("reaction", "continue")
+      event.field("scope", "connection")
+      event.field("count", count)
+      event.field("text", "received messages are not text, or larger than \"largest\"; they are dropped")
+    }
+  }
+
+  /// A link of text carries UTF-8 only.
+  private static func isText(_ bytes: Span<UInt8>) -> Bool {
+    do {
+      _ = try UTF8Span(validating: bytes)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// The index of `error` in the events of every node of the family.
+  static let errorEvent = DialogEvent.contracts.firstIndex { $0.name == "error" } ?? 0
+  /// The index of `extra`.
+  static let extraEvent = DialogEvent.contracts.firstIndex { $0.name == "extra" } ?? 0
+}

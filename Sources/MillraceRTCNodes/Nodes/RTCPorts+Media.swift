@@ -1,0 +1,122 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceNet
+
+/// Sound and pictures of the ports, in both directions.
+extension RTCPorts {
+  /// Hands over the oldest packets of sound and pictures. True when there were any: the thread of the sessions is to be woken.
+  mutating func sendMedia(_ ports: inout Ports) -> Bool {
+    var isBusy = false
+    if let input = inputs.audio, let soundUp {
+      if soundUp.part.process(&ports, input: input, exchange: exchange) { isBusy = true }
+      if let refusal = soundUp.part.takeRefusal() { post(refusal, &ports) }
+    }
+    if let input = inputs.video, let pictureUp {
+      if pictureUp.part.process(&ports, input: input, exchange: exchange) { isBusy = true }
+    }
+    return isBusy
+  }
+
+  /// Emits what is due of the received sound and pictures. True when anything was done; otherwise the node is called when something is
+  /// due.
+  mutating func receiveMedia(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    var isBusy = false
+    if let output = outputs.audio, let soundDown {
+      let reply: HeldReply = areReplies ? ports.currentReply : .none
+      if try soundDown.part.process(&ports, output: output, exchange: exchange, reply: reply) {
+        isBusy = true
+      }
+    }
+    if let output = outputs.video, let pictureDown {
+      var playTime: Nanoseconds?
+      if let capture = pictureDown.part.nextCapture(exchange) {
+        // Of the same session: with several the clocks of their senders differ.
+        let source = pictureDown.part.nextSource(exchange)
+        playTime = soundDown?.part.playTime(ofCapture: capture, source: source)
+      }
+      if try pictureDown.part.process(&ports, output: output, exchange: exchange, playTime: playTime) {
+        isBusy = true
+      }
+    }
+    if !isBusy, let due = nextDue(after: ports.now) { ports.wake(at: due) }
+    return isBusy
+  }
+
+  /// When sound or a picture is due next; nil: nothing waits for a time. What is due already waits for room, which wakes the node.
+  private func nextDue(after now: Nanoseconds) -> Nanoseconds? {
+    var next = Nanoseconds.max
+    if let due = soundDown?.part.due, due > now { next = due }
+    if let due = pictureDown?.part.due, due > now { next = min(next, due) }
+    return next == .max ? nil : next
+  }
+
+  /// Says why sound at the input cannot be sent; once for each reason, so that it may allocate.
+  private mutating func post(_ refusal: SoundRefusal, _ ports: inout Ports) {
+    let text = Array(refusal.description.utf8)
+    ports.post(MessagePorts.errorEvent) { event in
+      event.field("vendor", "rtc")
+      event.field("category", "request")
+      event.field("reaction", "continue")
+      event.field("scope", "connection")
+      event.field("text", utf8: text.span)
+    }
+  }
+
+  // MARK: Setup
+
+  /// How sound is sent, by the parameters of `RTCParameters.sent` and `codecs`.
+  static func sound(_ parameters: ParameterValues) -> SoundUplinkSettings {
+    var settings = SoundUplinkSettings()
+    settings.bitrate = parameters.integer("bitrate")
+    settings.fec = parameters.bool("fec")
+    settings.dtx = parameters.bool("dtx")
+    settings.stereo = parameters.bool("stereo")
+    settings.ptime = parameters.integer("ptime")
+    if parameters.has("codecs") {
+      settings.codecs = parameters.strings("codecs").map { name in
+        switch name {
+        case "pcmu": SoundCodec(kind: .pcmu, clockRate: 8_000, channels: 1)
+        case "pcma": SoundCodec(kind: .pcma, clockRate: 8_000, channels: 1)
+        default: SoundCodec.opus
+        }
+      }
+    }
+    return settings
+  }
+
+  static func soundUp(
+    _ setup: borrowing NodeSetup, _ input: Int?, _ settings: SoundUplinkSettings?
+  ) throws(NodeProblem) -> PortPart<SoundUplink>? {
+    guard let input, let shape = setup.inputs[input].shape else { return nil }
+    return PortPart(try SoundUplink(shape, settings ?? sound(setup.parameters)))
+  }
+
+  static func soundDown(_ setup: borrowing NodeSetup, _ output: Int?) throws(NodeProblem) -> PortPart<
+    SoundDownlink
+  >? {
+    guard let output, let shape = setup.outputs[output].shape else { return nil }
+    var settings = SoundDownlinkSettings()
+    settings.delays = delays(setup.parameters)
+    return PortPart(try SoundDownlink(shape, settings))
+  }
+
+  /// How long received sound waits for late packets: `jitterLeast` to `jitterMost`.
+  static func delays(_ parameters: ParameterValues) -> ClosedRange<Nanoseconds> {
+    let (least, most) = (parameters.integer("jitterLeast"), parameters.integer("jitterMost"))
+    return Nanoseconds.milliseconds(Int64(least))...Nanoseconds.milliseconds(Int64(max(least, most)))
+  }
+
+  static func pictureUp(_ setup: borrowing NodeSetup, _ input: Int?) -> PortPart<PictureUplink>? {
+    guard let input, let shape = setup.inputs[input].shape else { return nil }
+    guard let uplink = PictureUplink(shape.format.kind) else { return nil }
+    return PortPart(uplink)
+  }
+
+  static func pictureDown(_ setup: borrowing NodeSetup, _ output: Int?) -> PortPart<PictureDownlink>? {
+    guard let output, let shape = setup.outputs[output].shape else { return nil }
+    guard let downlink = PictureDownlink(shape.format.kind, packetBytes: shape.packetBytes) else {
+      return nil
+    }
+    return PortPart(downlink)
+  }
+}

@@ -78,6 +78,16 @@ METRICS_PACKAGES :=
 METRICS_PACKAGES += prometheus       # promtool
 METRICS_PACKAGES += curl             # what most look with
 
+# What `make interop-rtc` talks to. Nothing else needs any of it. (Debian's janus and coturn have services that start where something like
+# systemd does; the tests start their own.)
+RTC_PACKAGES :=
+RTC_PACKAGES += janus              # a conference server: rooms, bridges, streams
+RTC_PACKAGES += coturn             # a TURN server
+RTC_PACKAGES += chromium           # a browser
+RTC_PACKAGES += ffmpeg             # plain RTP
+RTC_PACKAGES += iproute2           # networks of their own for both sides
+RTC_PACKAGES += python3            # runs the peers
+
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Folders with Swift of this project. Missing ones are left out, and so are build folders below them.
@@ -222,7 +232,7 @@ endif
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|RTC|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
+TALKING_TESTS := Millrace(Net|WebSocket|RTC|RTCSignal|RTCNodes|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
 TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|Avatar|Tuya|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)
@@ -316,6 +326,18 @@ interop-net: deps ## check the WebSockets against the package websockets of PyPI
 	PYTHONPATH=$(PEER_PYTHON) timeout --kill-after=10 300 \
 	  Tests/Interop/net.py .build/debug/net-peer Tests/TestNet/Certificates
 
+.PHONY: rtc-deps
+rtc-deps: deps
+	@$(call install,$(RTC_PACKAGES))
+
+# Debian's Janus, coturn and FFmpeg, Chromium, and aiortc of PyPI, each on another network than the program.
+.PHONY: interop-rtc
+interop-rtc: rtc-deps build ## check WebRTC and RTP against Janus, aiortc, Chromium, FFmpeg and coturn
+	@mkdir -p $(PEER_PYTHON)/aiortc
+	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON)/aiortc --upgrade \
+	  aiortc==1.16.0 aiohttp==3.14.5
+	timeout --kill-after=10 600 Tests/Interop/rtc.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/aiortc"
+
 .PHONY: metrics-deps
 metrics-deps: deps
 	@$(call install,$(METRICS_PACKAGES))
@@ -348,15 +370,15 @@ example-bot: deps
 	@swift build --scratch-path .build --package-path Examples/PushToBot
 	timeout --kill-after=10 120 Tests/Interop/push-to-bot.sh .build/debug/push-to-bot
 
-# A build without microphones, loudspeakers and pictures, in a folder of its own.
+# A build without microphones, loudspeakers, pictures and calls, in a folder of its own.
 .PHONY: traits
 traits: deps ## build the runner without the parts a server can do without, and look that it does without their libraries
 	@swift build --disable-default-traits --product millrace --scratch-path .build-traits
 	program=.build-traits/debug/millrace
-	if ldd $$program | grep -E 'libpulse|libasound|libjpeg|libsamplerate'; then
+	if ldd $$program | grep -E 'libpulse|libasound|libjpeg|libsamplerate|libnice|libsrtp2|libusrsctp'; then
 	  echo "make: error: the build without traits still needs these libraries" >&2; exit 1
 	fi
-	if $$program nodes | grep -E '^ *(audio\.(capture|play)|video\.|rtmp\.)'; then
+	if $$program nodes | grep -E '^ *(audio\.(capture|play)|video\.|image\.|rtmp\.|rtc\.)'; then
 	  echo "make: error: the build without traits still has these nodes" >&2; exit 1
 	fi
 	$$program run graphs/voice-uplink.json --quiet --set input=$(VOICE_48K) --set output=.build-traits/uplink.opus

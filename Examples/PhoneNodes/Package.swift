@@ -5,7 +5,7 @@ let package = Package(
   name: "PhoneNodes",
   products: [.library(name: "PhoneNodes", targets: ["PhoneNodes"])],
   dependencies: [
-    // A node library needs no microphone and no picture: without the default traits.
+    // A node library needs no microphone, no picture and no call: without the default traits.
     .package(name: "millrace", path: "../..", traits: [])
   ],
   targets: [

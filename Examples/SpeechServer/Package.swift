@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
   name: "SpeechServer",
   dependencies: [
-    // Without the default traits, which are for microphones, loudspeakers and pictures.
+    // Without the default traits, which are for microphones, loudspeakers, pictures and calls.
     .package(name: "millrace", path: "../..", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),

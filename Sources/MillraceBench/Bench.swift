@@ -165,6 +165,13 @@ struct Suite {
         text: "20 sessions over one slow connection beside pictures; MILLRACE_MINUTES=10 for a long run",
         run: { try TuyaSuite.run(services, catalogue) }),
       Suite(
+        name: RTCSuite.name,
+        text: """
+          calls over WebRTC: start, beside aiortc; losses; delay; 50 sessions, beside libopus alone; \
+          MILLRACE_SECONDS=10 for a short run
+          """,
+        run: { try RTCSuite.run(catalogue) }),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),
     ]

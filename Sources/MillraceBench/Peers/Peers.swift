@@ -6,12 +6,24 @@ import Synchronization
 /// of a peer that is missing say how to get it.
 public enum Peers {
   private static let known = Mutex<(rings: [any RingPeer], pipeline: (any PipelinePeer)?)>(([], nil))
+  private static let heap = Mutex<(@Sendable () -> Int)?>(nil)
 
   /// Adds a ring to compare with.
   public static func add(_ ring: any RingPeer) { known.withLock { $0.rings.append(ring) } }
 
   /// Sets the media framework to compare with.
   public static func use(_ pipeline: any PipelinePeer) { known.withLock { $0.pipeline = pipeline } }
+
+  /// Sets what counts the heap requests of the process, in a program that counts them.
+  public static func countHeap(_ requests: @escaping @Sendable () -> Int) {
+    heap.withLock { $0 = requests }
+  }
+
+  /// Heap requests of all threads so far; nil: nobody counts them.
+  static var heapRequests: Int? {
+    let count = heap.withLock { $0 }
+    return count?()
+  }
 
   static var rings: [any RingPeer] { known.withLock { $0.rings } }
   static var pipeline: (any PipelinePeer)? { known.withLock { $0.pipeline } }

@@ -84,9 +84,9 @@ private let rate = 16_000
   func playTime() throws {
     var player = try makePlayer()
     _ = play(&player, until: 1_000) { _ in true }
-    let due = try #require(player.due)
+    let (next, time) = (player.due, player.playTime(of: 16_000))
+    let (due, told) = (try #require(next), try #require(time))
     let delay = player.delay(at: due)
-    let told = try #require(player.playTime(of: 16_000))
     // The fastest packet needs no time: the delay is all there is.
     #expect(abs(told - .milliseconds(1_000) - delay) <= 1_000_000)
     player.clear()

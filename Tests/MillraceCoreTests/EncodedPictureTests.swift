@@ -15,18 +15,22 @@ import Testing
       ([2, 0, 0, 1, 0x65], true), ([0, 3, 0, 0, 1, 0x65], true),
     ] as [([UInt8], Bool)])
   func h264(bytes: [UInt8], isKey: Bool) {
-    #expect(EncodedPicture.isKey(bytes.span, of: .h264) == isKey)
-    #expect(!EncodedPicture.isKey(bytes.span, of: .jpeg))
+    #expect(begins(bytes, .h264) == isKey)
+    #expect(!begins(bytes, .jpeg))
   }
 
   @Test("the head of a VP8 frame tells whether it is a key frame")
   func vp8() {
-    #expect(EncodedPicture.isKey(Self.vp8.span, of: .vp8))
+    #expect(begins(Self.vp8, .vp8))
     for (place, byte) in [(0, UInt8(0x11)), (3, 0x9C), (4, 2), (5, 0)] {
       var bytes = Self.vp8
       bytes[place] = byte
-      #expect(!EncodedPicture.isKey(bytes.span, of: .vp8))
+      #expect(!begins(bytes, .vp8))
     }
-    for count in 0..<10 { #expect(!EncodedPicture.isKey(Array(Self.vp8.prefix(count)).span, of: .vp8)) }
+    for count in 0..<10 { #expect(!begins(Array(Self.vp8.prefix(count)), .vp8)) }
+  }
+
+  private func begins(_ bytes: [UInt8], _ kind: Format.Kind) -> Bool {
+    EncodedPicture.isKey(bytes.span, of: kind)
   }
 }

@@ -28,6 +28,9 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
   init(on loop: RTCLoop, _ identity: DTLSIdentity, _ change: (inout RTCSessionSettings) -> Void = { _ in }) {
     var settings = RTCSessionSettings()
     settings.ice.addresses = ["127.0.0.1"]
+    // A process that is not run for seconds, as among hundreds of tests, must not lose its peer, or be given up.
+    settings.ice.hasConsent = false
+    settings.connect = .milliseconds(60_000)
     change(&settings)
     session = RTCSession(on: loop, settings, identity, observer: self)
   }

@@ -229,7 +229,7 @@ extension ParameterContract.Secrecy {
     if CredentialName.matches(name) { return .whole }
     if name.lowercased().hasSuffix("url") { return .address }
     return switch name {
-    case "address", "proxy", "provider": .address
+    case "address", "endpoint", "proxy", "provider": .address
     case "headers", "environment": .assigned
     default: .none
     }

@@ -26,9 +26,10 @@ enum {
   datagram_overhead = 28,
 };
 
-// The first flight again after 200 ms, then twice as long each time: the default of a second is most of the time that a call takes to
-// begin on a network that loses packets.
-enum { first_wait = 200000, longest_wait = 1600000 };
+// The first flight again after 200 ms, then half as long again each time: the default of a second, doubled, is most of the time that a call
+// takes to begin on a network that loses packets. OpenSSL gives up after the 12th time (`DTLS1_TMO_ALERT_COUNT`), here 16 s after the
+// first: a peer that has no pair yet, and is silent, must not end the connection before its owner does.
+enum { first_wait = 200000, longest_wait = 2000000 };
 
 struct millrace_dtls_identity {
   SSL_CTX *context;
@@ -178,7 +179,7 @@ void millrace_dtls_identity_fingerprint(const millrace_dtls_identity *identity, 
 
 static unsigned next_wait(SSL *ssl, unsigned wait) {
   (void)ssl;
-  return wait == 0 ? first_wait : wait >= longest_wait / 2 ? longest_wait : wait * 2;
+  return wait == 0 ? first_wait : wait >= longest_wait / 3 * 2 ? longest_wait : wait / 2 * 3;
 }
 
 millrace_dtls *millrace_dtls_new(

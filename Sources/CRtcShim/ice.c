@@ -1,9 +1,11 @@
 #include "millrace_rtc_ice.h"
 
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <stun/stunagent.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "internal.h"
@@ -12,13 +14,19 @@ enum {
   component = 1,
   // RFC 8445 section 5.3: at most 256 characters.
   credential_room = 257,
+  // Datagrams of `millrace_ice_check`.
+  most_checks = 8,
 };
 
 // Milliseconds between two checks: the least that RFC 8445 section 14.2 allows. libnice's own 20 ms are most of the time that a call on a
 // quiet network takes to begin.
 static const guint pacing = 5;
-// Milliseconds until a check is sent again: as long as the first flight of DTLS. RFC 8445 section 14.3 has 500 ms.
+// Milliseconds until a request to a STUN server is sent again. Checks wait for at least 500 ms, whatever is set (libnice 0.1.21), then twice
+// as long each time.
 static const guint first_timeout = 200;
+// How often a request is sent. libnice's own 3 give a check up after 3.5 s, and with it the connection: 4 % of calls at 5 % loss in
+// bursts. RFC 8489 section 6.2.1 has 7.
+static const guint most_requests = 8;
 
 struct millrace_ice {
   millrace_rtc_loop *loop;
@@ -26,6 +34,8 @@ struct millrace_ice {
   guint stream;
   millrace_ice_callbacks callbacks;
   bool has_consent;
+  // It sends checks, from this machine's own addresses.
+  bool checks;
   // Of the checks that this file sends (RFC 8445 section 16.1).
   uint64_t tie_breaker;
   char remote_fragment[credential_room], remote_password[credential_room];
@@ -90,12 +100,14 @@ millrace_ice *millrace_ice_new(
   if (agent == NULL) return NULL;
   g_object_set(
       agent, "upnp", FALSE, "ice-tcp", FALSE, "controlling-mode", (gboolean)options.is_controlling, "force-relay",
-      (gboolean)options.is_relay_only, "stun-pacing-timer", pacing, "stun-initial-timeout", first_timeout, NULL);
+      (gboolean)options.is_relay_only, "stun-pacing-timer", pacing, "stun-initial-timeout", first_timeout,
+      "stun-max-retransmissions", most_requests, NULL);
   millrace_ice *ice = g_new0(millrace_ice, 1);
   ice->loop = loop;
   ice->agent = agent;
   ice->callbacks = callbacks;
   ice->has_consent = options.has_consent;
+  ice->checks = !options.is_lite && !options.is_relay_only;
   ice->tie_breaker = (uint64_t)g_random_int() << 32 | g_random_int();
   ice->watched = -1;
   ice->stream = nice_agent_add_stream(agent, 1);
@@ -258,6 +270,40 @@ static size_t make_probe(millrace_ice *ice, uint8_t *bytes, size_t room) {
   g_free(fragment);
   g_free(password);
   return count;
+}
+
+// Sends a datagram from every socket of the agent to the candidates of the peer, as many as `most_checks` allow.
+static bool send_to_candidates(millrace_ice *ice, const uint8_t *bytes, size_t count) {
+  GPtrArray *sockets = nice_agent_get_sockets(ice->agent, ice->stream, component);
+  if (sockets == NULL) return false;
+  GSList *candidates = nice_agent_get_remote_candidates(ice->agent, ice->stream, component);
+  int left = most_checks;
+  for (GSList *item = candidates; item != NULL; item = item->next) {
+    const NiceCandidate *candidate = item->data;
+    if (candidate->transport != NICE_CANDIDATE_TRANSPORT_UDP) continue;
+    struct sockaddr_storage address;
+    nice_address_copy_to_sockaddr(&candidate->addr, (struct sockaddr *)&address);
+    socklen_t size = address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    for (guint index = 0; index < sockets->len && left > 0; index++) {
+      GSocket *from = g_ptr_array_index(sockets, index);
+      if (g_socket_get_socket_type(from) != G_SOCKET_TYPE_DATAGRAM) continue;
+      // A socket of the other family refuses.
+      ssize_t sent = sendto(
+          g_socket_get_fd(from), bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address, size);
+      if (sent >= 0) left--;
+    }
+  }
+  g_slist_free_full(candidates, (GDestroyNotify)nice_candidate_free);
+  g_ptr_array_unref(sockets);
+  return left < most_checks;
+}
+
+// The answer is of no use here, as libnice drops it. But the request has the peer send its own check at once (RFC 8445 section 7.3.1.4),
+// and the peer's has libnice send its next one, which otherwise waits for seconds.
+bool millrace_ice_check(millrace_ice *ice) {
+  uint8_t bytes[1024];
+  size_t count = ice->checks ? make_probe(ice, bytes, sizeof bytes) : 0;
+  return count > 0 && send_to_candidates(ice, bytes, count);
 }
 
 bool millrace_ice_probe(millrace_ice *ice) {

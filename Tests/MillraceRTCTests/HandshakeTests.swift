@@ -25,6 +25,19 @@ struct HandshakeTests {
     #expect(pair.client.states == [.securing, .connected] && pair.server.states == [.securing, .connected])
   }
 
+  @Test("while this side has no pair, it asks the peer for checks five times a second")
+  func checks() throws {
+    let pair = try PipePair()
+    let transport = try #require(pair.client.transport)
+    #expect(transport.run(at: 0) == .milliseconds(200) && pair.client.pipe.checks == 0)
+    #expect(transport.run(at: .milliseconds(100)) == .milliseconds(200) && pair.client.pipe.checks == 0)
+    #expect(transport.run(at: .milliseconds(200)) == .milliseconds(400) && pair.client.pipe.checks == 1)
+    #expect(transport.run(at: .milliseconds(450)) == .milliseconds(650) && pair.client.pipe.checks == 2)
+    pair.client.pipe.open()
+    _ = transport.run(at: .milliseconds(900))
+    #expect(pair.client.pipe.checks == 2)
+  }
+
   @Test("a handshake connects whatever its first datagrams are cut to, because they are sent again")
   func cut() async throws {
     for count in [0, 1, 12, 13, 14, 24, 25, 60, 100] {

@@ -16,6 +16,8 @@ final class PipeTransport: ICETransport {
   private(set) var isClosed = false
   /// Signs of life that were asked for.
   private(set) var probes = 0
+  /// Checks that were asked for.
+  private(set) var checks = 0
   /// Something of ICE has come since `heard` was called.
   var hasAnswered = false
   let credentials = ICECredentials(fragment: "abcd", password: "abcdefghijklmnopqrstuv")
@@ -27,6 +29,11 @@ final class PipeTransport: ICETransport {
   func endCandidates() {}
   func restart() {}
   func close() { isClosed = true }
+
+  func check() -> Bool {
+    checks += 1
+    return true
+  }
 
   func probe() -> Bool {
     probes += 1

@@ -97,6 +97,8 @@ bool millrace_ice_selected_pair(millrace_ice *ice, char *local, char *remote, si
 
 /// Asks the peer for a sign of life: sends a check over the pair in use, which every peer answers (RFC 8445 section 7.3). False when it was
 /// not sent; never without `has_consent`.
+bool millrace_ice_check(millrace_ice *ice);
+
 bool millrace_ice_probe(millrace_ice *ice);
 
 /// True when anything came over the pair in use since the last call, answers to checks included. Always false where the kernel does not

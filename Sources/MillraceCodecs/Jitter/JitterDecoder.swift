@@ -1,8 +1,8 @@
 internal import MillraceCore
 internal import MillraceDSP
 
-/// Decodes and conceals for a jitter buffer: Opus by libopus, PCM directly. Float, interleaved, at the stream's rate. Not thread-safe; no
-/// heap after `init`.
+/// Decodes and conceals for a jitter buffer: Opus by libopus, with `ToneContinuation` for steady tones; PCM directly. Float, interleaved,
+/// at the stream's rate. Not thread-safe; no heap after `init`.
 class JitterDecoder {
   let rate: Int
   let channels: Int
@@ -42,9 +42,11 @@ class JitterDecoder {
 
 final class OpusJitterDecoder: JitterDecoder {
   private let decoder: LibopusDecoder
+  private var tone: ToneContinuation
 
   init(rate: Int, channels: Int) throws(NodeProblem) {
     decoder = try LibopusDecoder(rate: rate, channels: channels, sample: .f32)
+    tone = ToneContinuation(rate: rate, channels: channels)
     super.init(rate: rate, channels: channels, longest: rate * OpusRates.longestPacket / 1_000)
   }
 
@@ -65,8 +67,12 @@ final class OpusJitterDecoder: JitterDecoder {
         buffer.baseAddress, count: buffer.count, recovers: recovers, to: sound.start, room: room)
     }
     count = max(0, made)
-    if made > 0 && concealedGain < 1 { riseFromSilence() }
-    return made > 0
+    guard made > 0 else { return false }
+    var target = unsafe sound.room(for: Float.self, count: count * channels)
+    tone.merge(&target)
+    tone.note(unsafe sound.contents(of: Float.self, count: count * channels))
+    if concealedGain < 1 { riseFromSilence() }
+    return true
   }
 
   /// Fades in over 5 ms: libopus continues from a concealment that was louder than what was played.
@@ -84,11 +90,15 @@ final class OpusJitterDecoder: JitterDecoder {
 
   override func conceal() {
     count = unsafe max(0, decoder.decode(nil, count: 0, to: sound.start, room: rate / 100))
+    var target = unsafe sound.room(for: Float.self, count: count * channels)
+    tone.conceal(&target)
+    tone.note(unsafe sound.contents(of: Float.self, count: count * channels))
   }
 
   override func reset() {
     super.reset()
     decoder.reset()
+    tone.reset()
   }
 }
 

@@ -79,8 +79,8 @@ struct FastestPackets: ~Copyable {
     var time: Int64 = 0
   }
 
-  /// Two seconds of 2.5 ms packets; with more, the window is shorter.
-  private static let capacity = 1_024
+  /// Two seconds of 10 ms packets of which each is slower than the one before; with more, the window is shorter.
+  private static let capacity = 256
 
   private let window: Int64
   private let values: UnsafeMutablePointer<Value>

@@ -8,6 +8,8 @@ package import MillraceRTCWire
 package final class PeerTransport: ICEObserver {
   /// Datagrams of a handshake that are kept until ICE has a pair: the peer may see one first. A flight has up to six.
   private static let earlyDatagrams = 16
+  /// Between two requests for checks while there is no pair: as long as the first flight of DTLS waits.
+  private static let checkInterval: Nanoseconds = .milliseconds(200)
 
   private let identity: DTLSIdentity
   private let ice: any ICETransport
@@ -21,6 +23,8 @@ package final class PeerTransport: ICEObserver {
   private var dtls: (any DTLSEndpoint)?
   private var early: [[UInt8]] = []
   private var hasPair = false
+  /// When the peer is asked for checks; nil: its description has just come.
+  private var checkAt: Nanoseconds?
   private var sources = PeerSources()
   private var outbound: SRTPContext?
   private var inbound: SRTPContext?
@@ -79,7 +83,7 @@ package final class PeerTransport: ICEObserver {
     unsafe endpoint.send = { [ice] in _ = unsafe ice.send($0) }
     unsafe endpoint.receive = { [weak self] in unsafe self?.association?.feed($0) }
     dtls = endpoint
-    if hasPair { beginHandshake() }
+    if hasPair { beginHandshake() } else { entry()?.wake() }
   }
 
   /// Adds a candidate of the peer. False for one that cannot be used: host names that only its own network resolves, TCP.
@@ -125,10 +129,20 @@ package final class PeerTransport: ICEObserver {
     }
     advanceAssociation(at: now)
     watchPeer(at: now)
-    var earliest = state == .securing ? dtls.due(at: now) : nil
+    var earliest = state == .securing ? dtls.due(at: now) : askForChecks(at: now)
     if let due = tickAt { earliest = min(earliest ?? due, due) }
     if isUp, let due = watch?.due { earliest = min(earliest ?? due, due) }
     return earliest
+  }
+
+  /// Asks the peer for checks while there is no pair. Returns when to be called again.
+  private func askForChecks(at now: Nanoseconds) -> Nanoseconds? {
+    guard state == .connecting else { return nil }
+    if let checkAt, now < checkAt { return checkAt }
+    if checkAt != nil { _ = ice.check() }
+    let next = now + Self.checkInterval
+    checkAt = next
+    return next
   }
 
   /// The handshake is over, and the connection has not ended.

@@ -93,6 +93,9 @@ package protocol ICETransport: AnyObject {
   func restart() throws(RTCProblem)
   /// Sends a datagram. False when it was not sent, which is as if it were lost.
   func send(_ datagram: UnsafeRawBufferPointer) -> Bool
+  /// Asks the peer for checks, at each of its addresses, while there is no pair: the checks of ICE itself become rare when they are lost.
+  /// False when nothing was sent.
+  func check() -> Bool
   /// The pair in use, each as "candidate:…".
   var selectedPair: (local: String, remote: String)? { get }
   /// Asks the peer for a sign of life over the pair in use. False when nothing was sent.
@@ -214,6 +217,11 @@ package final class NiceTransport: ICETransport {
     return unsafe Self.texts { first, second, room in
       unsafe millrace_ice_selected_pair(handle, first, second, room)
     }.map { ($0, $1) }
+  }
+
+  package func check() -> Bool {
+    guard let handle = unsafe handle else { return false }
+    return unsafe millrace_ice_check(handle)
   }
 
   package func probe() -> Bool {

@@ -22,23 +22,6 @@ import Testing
     #expect(end - first <= 2 * 48 - 8)
   }
 
-  @Test("a queue that is read at once touches little of its memory, and takes its largest record at any time")
-  func rewinds() throws {
-    let queue = ByteQueue(largest: 100_000, atLeast: 1 << 20)
-    var (first, end) = (UInt.max, UInt.min)
-    for round in 0..<20_000 {
-      #expect(queue.hasRoom(100_000))
-      let count = round % 400
-      queue.put(1, count: count) { for index in 0..<count { $0[index] = UInt8(round & 255) } }
-      let record = try #require(queue.peek())
-      #expect(Array(record.bytes) == .init(repeating: UInt8(round & 255), count: count))
-      let start = UInt(bitPattern: record.bytes.baseAddress)
-      (first, end) = (min(first, start), max(end, start + UInt(count)))
-      queue.drop(record)
-    }
-    #expect(end - first <= 8_192)
-  }
-
   @Test("a record without room stops the program instead of overwriting unread ones")
   func noRoom() async {
     await #expect(processExitsWith: .failure) {

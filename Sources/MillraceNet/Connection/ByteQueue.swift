@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// A lock-free queue of byte records between two threads, in memory that is allocated once, and touched only as far as records have had to
-/// wait.
+/// A lock-free queue of byte records between two threads, in memory that is allocated once.
 ///
 /// One thread calls `hasRoom` and `put`, one other `peek` and `drop`. Nothing blocks, locks or allocates. A record is contiguous, so one of
 /// up to half the capacity always fits into an empty queue. A writer without room can request a notification (`hasRoomOrRequestsWake`):
@@ -24,8 +23,6 @@ public final class ByteQueue: @unchecked Sendable {
   private static let most = 1 << 30
   /// A count that marks the rest of the memory as unused.
   private static let skip: Int32 = -1
-  /// From this offset on an empty queue continues at the beginning of its memory: a page.
-  private static let rewind = 4_096
 
   private let memory: UnsafeMutableRawPointer
   private let capacity: Int
@@ -51,24 +48,18 @@ public final class ByteQueue: @unchecked Sendable {
 
   // MARK: Writing thread
 
-  /// Bytes a record takes, including those skipped at the end of the memory when it does not fit there, or is not to touch more of it.
-  /// - Parameter used: bytes that wait.
-  private func need(_ count: Int, used: Int) -> (skipped: Int, all: Int) {
+  /// Bytes a record takes, including those skipped at the end of the memory when it does not fit there.
+  private func need(_ count: Int) -> (skipped: Int, all: Int) {
     let offset = written.load(ordering: .relaxed) % capacity
     let space = Self.space(count)
-    // What is skipped and the record fit together into the empty queue.
-    let rewinds = used == 0 && offset >= max(space, Self.rewind)
-    let skipped = rewinds || offset + space > capacity ? capacity - offset : 0
+    let skipped = offset + space > capacity ? capacity - offset : 0
     return (skipped, skipped + space)
   }
 
-  /// Bytes that wait. On the writing thread: they only become fewer until the next `put`.
-  private var used: Int { written.load(ordering: .relaxed) - read.load(ordering: .acquiring) }
-
   /// True when a record of `count` bytes fits.
   public func hasRoom(_ count: Int) -> Bool {
-    let used = self.used
-    return used + need(count, used: used).all <= capacity
+    let used = written.load(ordering: .relaxed) - read.load(ordering: .acquiring)
+    return used + need(count).all <= capacity
   }
 
   /// The same; when false, `takeRequest` returns true after the reader's next `drop`.
@@ -87,7 +78,7 @@ public final class ByteQueue: @unchecked Sendable {
       fatalError("no room in the queue for a record of \(count) bytes; call hasRoom before put")
     }
     let start = written.load(ordering: .relaxed)
-    let (skipped, all) = need(count, used: used)
+    let (skipped, all) = need(count)
     if skipped > 0 { unsafe memory.storeBytes(of: Self.skip, toByteOffset: start % capacity, as: Int32.self) }
     let offset = (start + skipped) % capacity
     unsafe memory.storeBytes(of: Int32(count), toByteOffset: offset, as: Int32.self)

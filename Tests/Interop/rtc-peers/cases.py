@@ -371,7 +371,7 @@ def aiortc_data(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "mode": "sendrecv"}, "tone": tone(600),
              "ear": ear(bench.path("data.wav"))}
-    process = bench.run("data", nodes, ["tone -> call.audio", "call.audio -> ear", "call.data -> call.data"], 8)
+    process = bench.run("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}], 8)
     wait_for_port(bench, NEAR, port)
     seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--data"), 60)
     succeed(process, 60)

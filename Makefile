@@ -460,16 +460,21 @@ tsan: test-deps ## run the tests of core, engine, devices, and threads of stream
 
 # Sockets and services stand on NIO, which builds for minutes under the sanitizer: apart from what a check of the whole has time for.
 .PHONY: tsan-net
-tsan-net: test-deps ## run the tests of sockets, dialogues and services under ThreadSanitizer
-	@MILLRACE_PARTS=net swift build --build-tests --sanitize=thread --scratch-path .build-tsan
-	MILLRACE_PARTS=net $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan | $(MUST_RUN)
+tsan-net: test-deps ## run the tests of sockets, dialogues, services and calls under ThreadSanitizer
+	@failed=0
+	for part in net rtc; do
+	  echo "== $$part"
+	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	  MILLRACE_PARTS=$$part $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan | $(MUST_RUN) || failed=1
+	done
+	exit $$failed
 
 # What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
 # process would wait for each other longer than their tests do.
-ASAN_PARTS ?= core codecs audio video net
+ASAN_PARTS ?= core codecs audio video net rtc
 
 .PHONY: asan
-asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net")
+asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net rtc")
 	@# The test runner itself leaks, so leaks are not looked for.
 	export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 MILLRACE_SANITIZE=undefined
 	failed=0

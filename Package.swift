@@ -622,7 +622,7 @@ if let name = Context.environment["MILLRACE_PARTS"], !name.isEmpty {
 if Context.environment["MILLRACE_SANITIZE"] == "undefined" {
   let checks = ["-fsanitize=undefined", "-fno-sanitize-recover=undefined"]
   for target in package.targets where target.type == .regular {
-    if target.name.hasPrefix("CM") {
+    if target.name.hasPrefix("CM") || target.name == "CRtcShim" {
       target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(checks)]
     } else if target.name.hasPrefix("Millrace") {
       target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(checks.flatMap { ["-Xcc", $0] })]

@@ -135,8 +135,8 @@ static SSL_CTX *make_context(EVP_PKEY *key, X509 *certificate) {
   if (context == NULL) return NULL;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, accept_certificate);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  // The certificate of a second handshake would not be compared with the description.
-  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+  // The certificate of a second handshake would not be compared with the description, and no session is resumed: no tickets.
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // It returns 0 on success.
   if (SSL_CTX_set_tlsext_use_srtp(context, profiles) == 0 &&

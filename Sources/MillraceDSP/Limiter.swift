@@ -30,7 +30,9 @@
   private var held = 0
   private var sum: Int64
   private var envelope: Int64 = Self.one
+  /// The newest frame since the beginning, and its place in the rings.
   private var frame = 0
+  private var place = 0
 
   /// Makes a limiter for interleaved frames of `channels` samples.
   /// - Parameters:
@@ -68,36 +70,62 @@
     unsafe sound.update(repeating: 0, count: span * channels)
     unsafe lowest.update(repeating: Self.one, count: span)
     sum = Int64(span) * Self.one
-    (first, held, frame, envelope) = (0, 0, 0, Self.one)
+    (first, held, frame, place, envelope) = (0, 0, 0, 0, Self.one)
   }
 
   /// Limits interleaved frames in place; the output is delayed by ``latencyFrames``. Returns the lowest gain applied, 1 for none.
+  ///
+  /// Audio below the ceiling is only moved through the ring, for a tenth of the time that a reduction takes.
   @discardableResult
   public mutating func process(_ samples: inout MutableSpan<Float>) -> Double {
     var lowestGain = 1.0
-    for start in stride(from: 0, to: samples.count - channels + 1, by: channels) {
-      let place = frame % span
-      var peak: Float = 0
-      for channel in 0..<channels {
-        let sample = samples[start + channel]
-        let clean =
-          sample == sample ? max(-.greatestFiniteMagnitude, min(.greatestFiniteMagnitude, sample)) : 0
-        unsafe sound[place * channels + channel] = clean
-        peak = max(peak, clean.magnitude)
-      }
-      follow(need(of: peak), at: place)
-      let oldest = (frame + 1) % span
-      let gain = Double(sum) / Double(Int64(span) * Self.one)
-      lowestGain = min(lowestGain, gain)
-      let factor = Float(gain)
-      for channel in 0..<channels {
-        let sample = unsafe sound[oldest * channels + channel] * factor
-        // The product is rounded and may exceed the ceiling in the last place.
-        samples[start + channel] = max(-ceiling, min(ceiling, sample))
-      }
-      frame += 1
+    let count = samples.count / channels * channels
+    var index = 0
+    while index < count {
+      if sum == Int64(span) * Self.one && envelope == Self.one { delay(&samples, from: &index, to: count) }
+      guard index < count else { break }
+      lowestGain = min(lowestGain, limit(&samples, at: index))
+      index += channels
     }
     return lowestGain
+  }
+
+  /// Moves frames through the ring up to the first that exceeds the ceiling, or is not a number. Every gain in the mean is 1, and stays so.
+  private mutating func delay(_ samples: inout MutableSpan<Float>, from index: inout Int, to end: Int) {
+    while index < end {
+      for channel in 0..<channels where !(samples[index + channel].magnitude <= ceiling) { return }
+      let oldest = place + 1 == span ? 0 : place + 1
+      for channel in 0..<channels {
+        unsafe sound[place * channels + channel] = samples[index + channel]
+        samples[index + channel] = unsafe sound[oldest * channels + channel]
+      }
+      place = oldest
+      frame += 1
+      index += channels
+    }
+  }
+
+  /// Limits one frame; returns its gain.
+  private mutating func limit(_ samples: inout MutableSpan<Float>, at start: Int) -> Double {
+    var peak: Float = 0
+    for channel in 0..<channels {
+      let sample = samples[start + channel]
+      let clean =
+        sample == sample ? max(-.greatestFiniteMagnitude, min(.greatestFiniteMagnitude, sample)) : 0
+      unsafe sound[place * channels + channel] = clean
+      peak = max(peak, clean.magnitude)
+    }
+    follow(need(of: peak), at: place)
+    place = place + 1 == span ? 0 : place + 1
+    frame += 1
+    let gain = Double(sum) / Double(Int64(span) * Self.one)
+    let factor = Float(gain)
+    for channel in 0..<channels {
+      let sample = unsafe sound[place * channels + channel] * factor
+      // The product is rounded and may exceed the ceiling in the last place.
+      samples[start + channel] = max(-ceiling, min(ceiling, sample))
+    }
+    return gain
   }
 
   /// The gain a frame needs, rounded down.

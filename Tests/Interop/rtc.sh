@@ -4,5 +4,4 @@
 # AIORTC_FOLDER. Prints a line for each case and how many passed; fails when one did not. With names only those cases; `rtc.sh MILLRACE
 # AIORTC_FOLDER --list` shows them. Needs root: both sides are in networks of their own, which end with the script.
 set -euo pipefail
-cd "$(dirname "$0")"
-PYTHONDONTWRITEBYTECODE=1 exec python3 rtc-peers/cases.py "$@"
+PYTHONDONTWRITEBYTECODE=1 exec python3 "$(dirname "$0")/rtc-peers/cases.py" "$@"

@@ -1,7 +1,8 @@
 import CMallocCount
 import Foundation
-import MillraceDSP
 import Testing
+
+@testable import MillraceDSP
 
 /// Stretches a whole signal and returns the output, checking the stretcher's accounting at every hop.
 private func stretch(
@@ -153,6 +154,29 @@ struct StretchTests {
       let spoilt = stretch(broken, rate: 24_000) { _ in speed }.output.count { $0.isNaN }
       #expect(spoilt <= 12)
     }
+  }
+
+  @Test("with little held, only the first part of the memory is touched, and the output is the same")
+  func shortHold() {
+    let rate = 48_000
+    let sound = voice(rate: rate, seconds: 10)
+    var stretcher = TimeStretcher(rate: rate, capacity: rate)
+    var output: [Float] = []
+    var room = [Float](repeating: 0, count: stretcher.hop)
+    var furthest = 0
+    for start in stride(from: 0, to: sound.count, by: 960) {
+      let taken = stretcher.write(sound.span.extracting(start..<start + 960))
+      #expect(taken == 960)
+      furthest = max(furthest, stretcher.end)
+      while true {
+        var span = room.mutableSpan
+        guard stretcher.read(into: &span) > 0 else { break }
+        output += room
+      }
+    }
+    // 80 ms and a piece.
+    #expect(furthest <= rate / 10)
+    #expect(output == sound)
   }
 
   @Test("processing allocates nothing")

@@ -241,7 +241,17 @@ private func serve(
     count.close(from: one, wasOpen: true)
     for address in [one, [2], [3]] { count.close(from: address, wasOpen: false) }
     #expect(count.halfOpen == 0 && count.connections == 0)
-    #expect(Mirror(reflecting: count).children.contains { ($0.value as? [[UInt8]: Int])?.isEmpty == true })
+    let (first, second) = (count.awaitBody(from: one), count.awaitBody(from: one))
+    #expect(first == nil && second == nil)
+    let third = count.awaitBody(from: one)
+    #expect(third?.kind == .halfOpen)
+    // An address with slow bodies may still connect.
+    let other = count.arrive(from: one)
+    #expect(other == nil)
+    count.close(from: one, wasOpen: false)
+    for _ in 0..<2 { count.endBody(from: one) }
+    let tables = Mirror(reflecting: count).children.compactMap { $0.value as? [[UInt8]: Int] }
+    #expect(tables.count == 2 && tables.allSatisfy(\.isEmpty))
   }
 
   @Test("an endless request line or header is answered with 431, an endless body with 413")

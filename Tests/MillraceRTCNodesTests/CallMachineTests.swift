@@ -235,7 +235,13 @@ extension [CallAction] {
     call.take(
       .signal(.closed(RTCError.tooManyRequests.error("busy", reaction: reaction))), .signallingEnded)
     if milliseconds > 45_000 {
-      #expect(call.actions.failure?.name == "tooManyRequests")
+      // It is the end, and nobody is to try again.
+      let failure = call.actions.failure
+      #expect(failure?.name == "tooManyRequests" && failure?.reaction == .refuse)
+      let posted = call.actions.compactMap { action -> DialogError.Reaction? in
+        if case .post(.error(let error)) = action { error.reaction } else { nil }
+      }
+      #expect(posted == [.refuse])
     } else {
       #expect(call.wait(Int64(milliseconds) - 1).begins == 0)
       #expect(call.wait(1).begins == 1)

@@ -251,6 +251,103 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
     a.call.stop()
   }
 
+  @Test("a medium that one side refuses is reported by both, and the rest of the session goes on")
+  func refusedMedium() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let exchange = MemorySwitch()
+    let b = CallBench(exchange.answering(isServer: true), on: loop, [.audio(), .video(codecs: [.h264])])
+    let media = SignalMedia(audio: .sendReceive, video: .sendReceive)
+    let a = CallBench(exchange.calling(media), on: loop, [.audio(), .video(codecs: [.vp8])])
+    b.call.start()
+    a.call.start()
+    try await untilCalls(a, b) {
+      [a, b].allSatisfy { $0.isUp && $0.errors == ["noCommonCodec"] && $0.states.last == "listening" }
+    }
+    let errors = [a, b].compactMap { bench in bench.events.first { $0.name == "error" }?.members }
+    #expect(errors.count == 2)
+    for error in errors {
+      #expect(error["reaction"]?.string == "continue" && error["scope"]?.string == "connection")
+    }
+    let texts = errors.map { $0["text"]?.string ?? "" }
+    #expect(texts[0].contains("video") && texts[0].contains("VP8"), "\(texts)")
+    #expect(texts[1].contains("video") && texts[1].contains("VP8") && texts[1].contains("H264"), "\(texts)")
+    #expect(a.has("track", "change", "unpublished") && !b.events.contains { $0.name == "track" })
+    #expect(a.exchange.pictureTakers.load(ordering: .acquiring) == 0)
+    a.command(#"{"command":"mute","track":"video","on":false,"id":"1"}"#)
+    a.send(sound: [4])
+    try await untilCalls(a, b) { b.sounds.count == 1 && a.answer("1") != nil }
+    #expect(!a.has("extra", "name", "keyframeRequested"))
+    try await stop(a, b)
+  }
+
+  @Test("pictures that never come, though sound does, are reported once, and the session goes on")
+  func missingPictures() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let exchange = MemorySwitch()
+    let sections: [MediaSection] = [.audio(), .video(codecs: [.vp8])]
+    let b = CallBench(exchange.answering(isServer: true), on: loop, sections)
+    let playing = SignalMedia(audio: .receiveOnly, video: .receiveOnly)
+    let a = CallBench(exchange.calling(playing), on: loop, sections) { $0.media = .milliseconds(4_000) }
+    b.call.start()
+    a.call.start()
+    try await untilCalls(a, b) { b.isUp && a.states.last == "listening" }
+    b.send(sound: [1])
+    try await untilCalls(a, b) { !a.errors.isEmpty }
+    #expect(a.errors == ["mediaTimeout"] && a.states == ["connecting", "listening"])
+    let error = a.events.first { $0.name == "error" }?.members
+    #expect(error?["reaction"]?.string == "continue")
+    #expect(error?["text"]?.string?.hasPrefix("no video came within 4000 ms") == true, "\(error ?? [:])")
+    try await stop(a, b)
+  }
+
+  @Test("faults that a peer repeats are one error a second, with their number")
+  func repeatedFaults() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let exchange = MemorySwitch()
+    let media = SignalMedia(hasData: true)
+    let b = CallBench(exchange.answering(isServer: true), on: loop, [.data()]) { $0.largestMessage = 1_000 }
+    let a = CallBench(exchange.calling(media), on: loop, [.data()])
+    b.call.start()
+    a.call.start()
+    try await untilCalls(a, b) { [a, b].allSatisfy { $0.states.last == "listening" } }
+    // The description says how much is taken, so that this side refuses itself.
+    let text = String(repeating: "x", count: 1_001)
+    for _ in 0..<20 { a.send(message: text) }
+    a.send(message: "short")
+    try await untilCalls(a, b) { b.messages.count == 1 && a.exchange.dataUp.peek() == nil }
+    a.call.stop()
+    try await untilCalls(a, b) { a.exchange.end.isReported }
+    a.read()
+    let errors = a.events.filter { $0.name == "error" }.map { $0.members }
+    #expect(errors.allSatisfy { $0["name"]?.string == "tooLarge" && $0["reaction"]?.string == "continue" })
+    #expect(errors.map { $0["count"]?.integer ?? 1 }.reduce(0, +) == 20)
+    #expect(errors.count < 20 && a.events.last?.name == "state")
+    try await stop(a, b)
+  }
+
+  @Test("a server is connected again for the next session after it had none")
+  func connectedAgain() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let exchange = MemorySwitch()
+    let server = CallBench(exchange.answering(isServer: true), on: loop, [.audio()])
+    server.call.start()
+    for count in 1...2 {
+      let client = CallBench(exchange.calling(sound), on: loop, [.audio()])
+      client.call.start()
+      try await untilCalls(server, client) {
+        server.states.last == "listening" && client.states.last == "listening"
+      }
+      #expect(server.events.filter { $0.name == "connected" }.count == count)
+      client.call.stop()
+      try await untilCalls(server, client) { server.states.last == "connecting" }
+    }
+    try await stop(server)
+  }
+
   @Test("a server serves several, and the end of one is not the end of the others")
   func serves() async throws {
     let loop = try RTCLoop()

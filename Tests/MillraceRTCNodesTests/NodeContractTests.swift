@@ -1,4 +1,8 @@
+import Foundation
 import MillraceCore
+import MillraceDialog
+import MillraceJSON
+import MillraceRTC
 import MillraceTesting
 import Testing
 
@@ -39,7 +43,8 @@ struct NodeContractTests {
       WrongUse(parameters: [:], text: "neither an endpoint nor a port is set"),
       WrongUse(
         parameters: ["url": "https://a.example/w", "listen": 1], text: "it cannot both connect and listen"),
-      WrongUse(parameters: ["url": "ftp://a.example/w"], text: "an address must begin with one of"),
+      WrongUse(parameters: ["url": "ftp://a.example/w"], text: "the address must begin with https: or http:"),
+      WrongUse(parameters: ["url": "a.example/w"], text: "the address must begin with https: or http:"),
       WrongUse(parameters: ["url": "wss://a.example/w"], text: "must begin with https: or http:"),
       WrongUse(parameters: ["url": "http://a.example/w"], text: "in plain text"),
       WrongUse(
@@ -55,6 +60,12 @@ struct NodeContractTests {
       WrongUse(
         parameters: ["url": "https://a.example/w", "origins": ["https://b.example"]],
         text: "origins: it applies only to a server"),
+      WrongUse(
+        parameters: ["url": "https://a.example/w", "host": "0.0.0.0"],
+        text: "host: it applies only to a server; leave it out"),
+      WrongUse(
+        parameters: ["url": "https://a.example/w", "path": "/live"],
+        text: "path: it applies only to a server; leave it out"),
       WrongUse(parameters: ["url": "https://a.example/w", "proxy": "gopher://b"], text: "proxy: "),
       WrongUse(parameters: ["listen": 0, "path": "live"], text: "is not the path of an endpoint"),
       WrongUse(parameters: ["listen": 0, "host": "0.0.0.0"], text: "without TLS"),
@@ -104,13 +115,69 @@ struct NodeContractTests {
       WrongUse(parameters: ["policy": "relay"], text: "everything is to go through a TURN server"),
       WrongUse(parameters: ["lite": true, "servers": ["stun:a.example"]], text: "ICE lite uses no servers"),
       WrongUse(parameters: ["interfaces": ["eth0"]], text: "\"eth0\" is no IP address"),
-      WrongUse(parameters: ["ports": [40_000]], text: "it must be the first and the last port"),
-      WrongUse(parameters: ["ports": [40_100, 40_000]], text: "it must be the first and the last port"),
+      WrongUse(
+        parameters: ["ports": [40_000]],
+        text: "ports: it must be the first and the last port, and has 40000 only; write [40000, 40100]"),
+      WrongUse(
+        parameters: ["ports": [40_100, 40_000]],
+        text: "ports: the first port, 40100, is above the last, 40000; write [40000, 40100]"),
+      WrongUse(
+        parameters: ["first": 9_000], text: "first: \"first\" is 9000 ms and \"most\" 8000 ms; set the first"),
+      WrongUse(parameters: ["viewers": 3], text: "viewers: it applies only to a server; leave it out"),
     ])
   func session(_ use: WrongUse) throws {
     var use = use
     use.parameters["url"] = "https://a.example/w"
     try expect(RTCWHEP.self, refuses: use)
+  }
+
+  @Test("what has no effect is refused only where it is set")
+  func effects() throws {
+    let client: [String: ParameterValue] = ["url": "https://a.example/w", "first": 500, "most": 500]
+    #expect(try problems(RTCWHEP.self, WrongUse(parameters: client, text: "")) == [])
+    let server: [String: ParameterValue] = ["listen": 0, "host": "127.0.0.2", "path": "/live", "viewers": 3]
+    let use = WrongUse(parameters: server, inputs: Self.sound, outputs: ["events"], text: "")
+    #expect(try problems(RTCWHEP.self, use) == [])
+    let small: [String: ParameterValue] = ["of": "a", "largest": 1_024]
+    #expect(try problems(RTCData.self, WrongUse(parameters: small, outputs: ["data"], text: "")) == [])
+  }
+
+  @Test("all wrong servers are told in one go, each with its value")
+  func servers() throws {
+    let use = WrongUse(
+      parameters: [
+        "url": "https://a.example/w", "servers": ["turns:a.example", "stun:b.example", "http://c.example"],
+      ], text: "")
+    let problems = try problems(RTCWHEP.self, use).filter { $0.hasPrefix("servers: ") }
+    #expect(problems.count == 2, "\(problems)")
+    #expect(problems.first?.contains("turns:a.example") == true, "\(problems)")
+    #expect(problems.last?.contains("http://c.example") == true, "\(problems)")
+  }
+
+  @Test("addresses that this machine does not have are refused when the node starts, with those that it has")
+  func interfaces() throws {
+    #expect(LocalAddresses.all().contains { $0.host == "127.0.0.1" }, "\(LocalAddresses.all())")
+    func problem<N: Node & ~Copyable>(_ type: N.Type, _ more: [String: ParameterValue]) -> String {
+      do {
+        _ = try NodeBench(type, more, inputs: Self.sound, outputs: ["events"], clock: .realtime)
+        return ""
+      } catch {
+        return "\(error)"
+      }
+    }
+    let server = problem(RTCWHEP.self, ["listen": 0, "interfaces": ["203.0.113.7", "127.0.0.1", "203.0.113.8"]])
+    #expect(
+      server.contains(#""203.0.113.7", "203.0.113.8" are no addresses of this machine"#)
+        && server.contains("127.0.0.1"), "\(server)")
+    let client = problem(RTCWHIP.self, ["url": "http://127.0.0.1:1/w", "interfaces": ["203.0.113.7"]])
+    #expect(client.contains("is no address of this machine; use some of "), "\(client)")
+  }
+
+  @Test("a link-local address may be written without its zone, and another one is not this machine's")
+  func ownAddresses() throws {
+    let own = try ["127.0.0.1", "2001:db8::1"].map { try #require(DatagramAddress(host: $0, port: 0)) }
+    #expect(LocalAddresses.contains("2001:DB8:0::1", among: own))
+    #expect(!LocalAddresses.contains("127.0.0.2", among: own) && !LocalAddresses.contains("eth0", among: own))
   }
 
   @Test("Opus at the input needs Opus among the codecs")
@@ -189,7 +256,10 @@ struct NodeContractTests {
     arguments: [
       WrongUse(
         parameters: ["url": "ftp://a.example", "plugin": "echotest"],
-        text: "an address must begin with one of"),
+        text: "the address must begin with https:, http:, wss: or ws:"),
+      WrongUse(
+        parameters: ["url": "tcp://a.example:1", "plugin": "echotest"],
+        text: "the address must begin with https:, http:, wss: or ws:"),
       WrongUse(parameters: ["url": "http://a.example/janus", "plugin": "echotest"], text: "in plain text"),
       WrongUse(
         parameters: ["url": "https://a.example/janus", "plugin": "audiobridge"],
@@ -225,8 +295,32 @@ struct NodeContractTests {
       WrongUse(
         parameters: ["of": "a", "label": .string(String(repeating: "a", count: 300))], outputs: ["data"],
         text: "the label has 300 bytes"),
+      WrongUse(
+        parameters: ["of": "a", "warn": 60_000], outputs: ["data"],
+        text: "warn: \"warn\" is 60000 bytes and \"largest\" 51200"),
     ])
   func data(_ use: WrongUse) throws { try expect(RTCData.self, refuses: use) }
+
+  @Test("every command on the page of these nodes reads as a command")
+  func page() throws {
+    var root = URL(fileURLWithPath: #filePath)
+    for _ in 0..<3 { root.deleteLastPathComponent() }
+    let file = root.appendingPathComponent("Documentation/rtc.md")
+    let text = try String(contentsOf: file, encoding: .utf8)
+    let lines = text.split(separator: "`").filter { $0.hasPrefix(#"{"command":"#) }
+    #expect(lines.count >= 12)
+    var names: Set<String> = []
+    for line in lines {
+      do {
+        let command = try DialogCommand(json: try JSONValue(parsing: Array(line.utf8)))
+        names.insert(command.name)
+      } catch {
+        Issue.record("\(line): \(error)")
+      }
+    }
+    let wanted: Set = ["hangUp", "mute", "publish", "subscribe", "update", "data", "refreshAuth", "extra"]
+    #expect(names == wanted)
+  }
 
   @Test("received sound has the form that its reader takes")
   func sound() throws {

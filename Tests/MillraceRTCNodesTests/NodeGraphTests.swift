@@ -88,27 +88,70 @@ struct NodeGraphTests {
       }, "links": ["call.audio -> out", "words.data -> log"] }
       """
     }
-    func problem(_ name: String) -> StartProblem? {
-      do { _ = try prepare(graph(name)) } catch { return error as? StartProblem }
-      return nil
-    }
-    #expect(problem("cull")?.text == "there is no node \"cull\"")
-    #expect(problem("cull")?.cure == "set it to \"call\"")
-    #expect(problem("out")?.text == "\"out\" is a flow.null, which has no sessions")
-    #expect(problem("call") == nil)
+    func words(_ name: String) -> String { problems(graph(name)) }
+    #expect(
+      words("cull").contains(
+        #"error: "of": there is no node "cull"; set it to "call""#), "\(words("cull"))")
+    #expect(
+      words("out").contains(
+        #""of": "out" is of type flow.null; it must be rtc.whip, rtc.whep, rtc.rts or rtc.janus; set it to "call""#
+      ),
+      "\(words("out"))")
+    #expect(words("call") == "")
   }
 
-  @Test("two channels with one label are refused")
+  /// What the check of a graph says, without starting it.
+  private func problems(_ text: String) -> String {
+    do throws(Problems) {
+      _ = try Graph.load(text: text, name: "test", catalogue: Self.catalogue)
+      return ""
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test("two channels with one label at one node are refused by the check, and at two nodes they are not")
   func sameLabel() throws {
-    let text = """
+    func graph(_ first: String, _ second: String, of other: String = "call") -> String {
+      """
       { "millrace": 1, "clock": "realtime", "nodes": {
         "call": { "type": "rtc.whip", "listen": 0, \(Self.local) },
-        "one": { "type": "rtc.data", "of": "call", "label": "same" },
-        "two": { "type": "rtc.data", "of": "call", "label": "same" },
-        "out": { "type": "flow.null" }, "a": { "type": "flow.null" }, "b": { "type": "flow.null" }
-      }, "links": ["call.audio -> out", "one.data -> a", "two.data -> b"] }
+        "next": { "type": "rtc.whip", "listen": 0, \(Self.local) },
+        "one": { "type": "rtc.data", "of": "call"\(first) },
+        "two": { "type": "rtc.data", "of": "\(other)"\(second) },
+        "out": { "type": "flow.null" }, "more": { "type": "flow.null" }, "a": { "type": "flow.null" },
+        "b": { "type": "flow.null" }
+      }, "links": ["call.audio -> out", "next.audio -> more", "one.data -> a", "two.data -> b"] }
       """
-    #expect(throws: StartProblem.self) { try prepare(text) }
+    }
+    let same = #", "label": "same""#
+    let words = problems(graph(same, same))
+    #expect(
+      words.contains(
+        #""one" and "two" have the label "same" at "call"; set another "label" in one of them"#), "\(words)")
+    let named = problems(graph("", #", "label": "one""#))
+    #expect(named.contains(#"have the label "one" at "call""#), "the name of a node is its label: \(named)")
+    #expect(problems(graph(same, same, of: "next")) == "")
+    #expect(problems(graph("", "")) == "")
+  }
+
+  @Test("a part of a running graph looks for the node when it starts")
+  func target() {
+    let graph = GraphIdentity([
+      GraphIdentity.Member(name: "call", type: "rtc.whip"),
+      GraphIdentity.Member(name: "out", type: "flow.null"),
+    ])
+    func text(_ name: String) -> String? {
+      do throws(NodeProblem) {
+        _ = try DataForm.target(name, from: "words", in: graph)
+        return nil
+      } catch {
+        return error.description
+      }
+    }
+    #expect(text("call") == nil)
+    #expect(text("cull")?.contains("there is no node \"cull\"") == true)
+    #expect(text("out")?.contains("\"out\" is of type flow.null, which has no sessions") == true)
   }
 
   @Test("in an included graph a name means its own node first")

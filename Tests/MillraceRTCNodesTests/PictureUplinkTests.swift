@@ -11,7 +11,7 @@ import Testing
   deinit { stage.close() }
 
   private func bench(_ format: Format = .h264) throws -> NodeBench {
-    stage.exchange.takers.store(1, ordering: .relaxed)
+    stage.exchange.pictureTakers.store(1, ordering: .relaxed)
     return try NodeBench(
       UplinkNode.self, ["stage": .string(stage.name)],
       inputs: ["video": OutputShape(format, packetDuration: nil, packetBytes: 2 << 20)])
@@ -65,15 +65,24 @@ import Testing
   @Test("pictures that nobody takes are dropped, and a peer that comes gets a key frame first")
   func noTakers() throws {
     let bench = try bench()
-    stage.exchange.takers.store(0, ordering: .relaxed)
+    stage.exchange.pictureTakers.store(0, ordering: .relaxed)
     try push(bench, CodedPicture.h264(isKey: true), 0)
     try push(bench, CodedPicture.h264(isKey: false), 1)
     #expect(stage.sent().isEmpty && stage.up.dropped == 2 && requests(bench) == 0)
-    stage.exchange.takers.store(2, ordering: .relaxed)
+    stage.exchange.pictureTakers.store(2, ordering: .relaxed)
     try push(bench, CodedPicture.h264(isKey: false), 2)
     #expect(stage.sent().isEmpty && requests(bench) == 1)
     try push(bench, CodedPicture.h264(isKey: true), 3)
     #expect(stage.sent().count == 1)
+  }
+
+  @Test("no key frame is asked for while those who are there take sound only")
+  func soundOnly() throws {
+    let bench = try bench()
+    stage.exchange.takers.store(3, ordering: .relaxed)
+    stage.exchange.pictureTakers.store(0, ordering: .relaxed)
+    for index in 0..<60 { try push(bench, CodedPicture.h264(isKey: false), Int64(index)) }
+    #expect(stage.sent().isEmpty && stage.up.dropped == 60 && requests(bench) == 0)
   }
 
   @Test("without room pictures are dropped up to a key frame, and no partial one is sent")

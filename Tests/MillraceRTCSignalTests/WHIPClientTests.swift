@@ -86,14 +86,18 @@ private func start(
   }
 
   @Test(
-    "Retry-After says how long to wait, within an hour",
-    arguments: [("7", 7_000), ("999999999", 3_600_000), ("0", 1), ("soon", 1_000), ("", 1_000)])
-  func retryAfter(header: String, milliseconds: Int) async throws {
+    "Retry-After says how long to wait, within an hour; where it cannot be read, the back-off does",
+    arguments: [
+      ("7", 7_000), ("999999999", 3_600_000), ("0", 1), ("Fri, 01 Jan 2100 00:00:00 GMT", 3_600_000),
+      ("soon", nil), ("-1", nil),
+    ] as [(String, Int?)])
+  func retryAfter(header: String, milliseconds: Int?) async throws {
     let server = try await ScriptedServer { _ in
       HTTPServer.Response(status: 503, headers: [(name: "Retry-After", value: header)])
     }
     let (client, log) = try await start(.patient(try server.url()))
-    #expect(try await log.closed().reaction == .retry(afterMilliseconds: milliseconds))
+    let expected = milliseconds.map { DialogError.Reaction.retry(afterMilliseconds: $0) } ?? .reconnect
+    #expect(try await log.closed().reaction == expected)
     await client.ended()
     server.stop()
   }

@@ -406,11 +406,11 @@ struct DataChannelsTests {
     #expect(end.log.refusals.first == "the peer sends a message on stream 9, which no channel has")
   }
 
-  @Test("a peer that breaks rules without end is reported a hundred times")
+  @Test("every rule that a peer breaks is told: who reports it further counts them")
   func manyRefusals() {
     let end = connected()
-    for _ in 0..<10_000 { end.take([1], 99, on: 1) }
-    #expect(end.log.refusals.count == 100)
+    for _ in 0..<400 { end.take([1], 99, on: 1) }
+    #expect(end.log.refusals.count == 400)
   }
 
   @Test("whatever a peer sends, nothing crashes, and there are no more channels than may be")

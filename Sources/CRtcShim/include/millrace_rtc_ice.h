@@ -95,10 +95,12 @@ bool millrace_ice_is_controlling(millrace_ice *ice);
 /// The pair in use as two candidates in the form of SDP, each copied with its 0 into `room` bytes. False while there is none.
 bool millrace_ice_selected_pair(millrace_ice *ice, char *local, char *remote, size_t room);
 
-/// Asks the peer for a sign of life: sends a check over the pair in use, which every peer answers (RFC 8445 section 7.3). False when it was
-/// not sent; never without `has_consent`.
+/// Asks the peer for checks while there is no pair: sends one to each of its addresses, at most eight datagrams. False when nothing was
+/// sent; always with `is_lite` and `is_relay_only`.
 bool millrace_ice_check(millrace_ice *ice);
 
+/// Asks the peer for a sign of life: sends a check over the pair in use, which every peer answers (RFC 8445 section 7.3). False when it was
+/// not sent; never without `has_consent`.
 bool millrace_ice_probe(millrace_ice *ice);
 
 /// True when anything came over the pair in use since the last call, answers to checks included. Always false where the kernel does not

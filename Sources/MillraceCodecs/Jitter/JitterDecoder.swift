@@ -33,9 +33,6 @@ class JitterDecoder {
     sound.clear(from: 0, count: count * channels * 4)
   }
 
-  /// Records frames that were played.
-  func note(_ samples: Span<Float>) {}
-
   /// Resets the decoder.
   func reset() { count = 0 }
 }

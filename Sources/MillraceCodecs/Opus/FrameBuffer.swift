@@ -1,20 +1,30 @@
+internal import Glibc
 package import MillraceCore
 
-/// A fixed-size buffer for samples or bytes, aligned for any sample type.
+/// A fixed-size buffer for samples or bytes, aligned to a cache line.
+///
+/// Its memory is touched as far as it is used: one for the longest packet that may come costs no more than the packets that do.
 @safe
 package struct FrameBuffer: ~Copyable {
+  private static let alignment = 64
+
   /// The first byte.
   package let start: UnsafeMutableRawPointer
   package let byteCount: Int
+  private let memory: UnsafeMutableRawPointer
 
-  /// Allocates and clears the memory.
+  /// Allocates memory of zeros. Out of memory, the process ends, as it does when Swift's own heap is.
   package init(byteCount: Int) {
     self.byteCount = byteCount
-    unsafe start = .allocate(byteCount: max(byteCount, 1), alignment: 64)
-    unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: max(byteCount, 1))
+    // `calloc` does not write to memory that the system gives cleared. It aligns to 16 bytes.
+    guard let memory = unsafe calloc(1, max(byteCount, 1) + Self.alignment) else {
+      fatalError("no memory for a buffer of \(byteCount) bytes")
+    }
+    unsafe self.memory = unsafe memory
+    unsafe start = unsafe memory.alignedUp(toMultipleOf: Self.alignment)
   }
 
-  deinit { unsafe start.deallocate() }
+  deinit { unsafe free(memory) }
 
   /// A writable view of the buffer or its first elements. It must not outlive the buffer, which the compiler cannot check.
   @unsafe

@@ -97,6 +97,8 @@ public struct ParameterContract: Sendable, Hashable {
   public var secrecy: Secrecy
   /// What it does, in a sentence.
   public var text: String
+  /// Which nodes its value may name; nil: it is not the name of a node.
+  package var reference: NodeReference?
 
   /// Creates a parameter. By default it has no default value and is neither required, live nor secret.
   public init(
@@ -111,6 +113,26 @@ public struct ParameterContract: Sendable, Hashable {
     isLive = live
     secrecy = secret
     self.text = text
+  }
+
+  /// The same parameter, a text, as the name of another node of the graph.
+  package func naming(_ reference: NodeReference) -> ParameterContract {
+    var parameter = self
+    parameter.reference = reference
+    return parameter
+  }
+}
+
+/// What a parameter may name whose value is the name of another node of the same run (`GraphIdentity.node`).
+package struct NodeReference: Sendable, Hashable {
+  /// The types of nodes that may be named.
+  package var types: [String]
+  /// A parameter, a text, in which nodes that name the same node must differ; one that does not set it counts with its own name. Nil: none.
+  package var distinct: String?
+
+  package init(to types: [String], distinct: String? = nil) {
+    self.types = types
+    self.distinct = distinct
   }
 }
 

@@ -32,7 +32,11 @@
   deinit { unsafe history.deallocate() }
 
   /// Clears the history.
-  public mutating func reset() { (filled, period, expanded, floor) = (0, 0, 0, 0) }
+  public mutating func reset() {
+    (filled, period, expanded, floor) = (0, 0, 0, 0)
+    // Silence, and not the source before this one, is what a period is searched in until the history is full.
+    unsafe history.update(repeating: 0, count: length * channels)
+  }
 
   /// True while a loss is being concealed.
   public var isExpanding: Bool { expanded > 0 }

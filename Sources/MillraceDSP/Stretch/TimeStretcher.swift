@@ -13,7 +13,8 @@ internal import Glibc
 /// - Not for polyphonic music, and not for clock drift: use a resampler for that.
 /// - Bad input: a NaN passes through and affects no other frame for longer than a splice.
 ///
-/// All memory is allocated in `init`; nothing else allocates or locks. One thread at a time.
+/// All memory is allocated in `init`; nothing else allocates or locks. While less than 60 ms are held, most of it is not touched. One
+/// thread at a time.
 @safe public struct TimeStretcher: ~Copyable, @unchecked Sendable {
   /// Supported speeds in input frames per output frame; below 1 is slower.
   public static let speeds = 0.5...2.0
@@ -32,10 +33,12 @@ internal import Glibc
   private let patience: Double
   /// Frames it can hold; they lie from 0 to `end`, and `next` is the next to be output.
   private let capacity: Int
+  /// Up to so many frames are moved to the front with every `write`: most of the memory is never touched then.
+  private let fewFrames: Int
   private let storage: UnsafeMutablePointer<Float>
   private let fade: UnsafeMutablePointer<Float>
   private var next = 0
-  private var end = 0
+  private(set) var end = 0
 
   /// The requested speed. It is reached in steps of ``slew``.
   public private(set) var target = 1.0
@@ -75,8 +78,9 @@ internal import Glibc
     self.channels = channels
     self.slew = slew
     self.capacity = 2 * (longest + overlap + hop) + capacity
+    fewFrames = 4 * longest
+    // Not cleared: nothing behind `end` is read.
     unsafe storage = .allocate(capacity: self.capacity * channels)
-    unsafe storage.initialize(repeating: 0, count: self.capacity * channels)
     unsafe fade = .allocate(capacity: overlap)
     for index in 0..<overlap {
       let angle = (Double(index) + 0.5) / Double(overlap) * Double.pi
@@ -110,7 +114,7 @@ internal import Glibc
   public mutating func write(_ samples: Span<Float>) -> Int {
     let taken = min(samples.count / channels, room)
     guard taken > 0 else { return 0 }
-    if end + taken > capacity { compact() }
+    if end + taken > capacity || end - next + longest <= fewFrames { compact() }
     unsafe samples.withUnsafeBufferPointer { source in
       guard let first = source.baseAddress else { return }
       unsafe (storage + end * channels).update(from: first, count: taken * channels)
@@ -122,6 +126,7 @@ internal import Glibc
   /// Moves the buffered frames to the front, including those a splice may go back to.
   private mutating func compact() {
     let kept = max(0, next - longest)
+    guard kept > 0 else { return }
     unsafe storage.update(from: storage + kept * channels, count: (end - kept) * channels)
     next -= kept
     end -= kept

@@ -6,7 +6,8 @@ public import MillraceJSON
 /// No message is lost: a known one without a common form is `extra` under the vendor's name, and an unknown one is `unknown`. A `round` is
 /// the vendor's id of the turn or reply that an event belongs to; nil where the vendor does not say.
 public enum DialogEvent: Sendable, Hashable {
-  /// The connection, the login and everything else before a dialogue are complete.
+  /// The connection, the login and everything else before a dialogue are complete. A server posts it for the first of its sessions, and
+  /// again for the next one after it had none.
   case connected
   /// The dialogue began; its id can resume it later.
   case conversationStarted(id: String)

@@ -18,6 +18,7 @@ enum ParameterType: Check {
   }
 
   private static func cure(_ mismatch: Mismatch) -> String? {
+    if case .string = mismatch.kind { return mismatch.number.map { "write \"\($0)\"" } }
     guard case .path = mismatch.kind, mismatch.found.hasPrefix("\"") else { return nil }
     return WrittenValue.pathCure
   }

@@ -21,6 +21,8 @@ struct Mismatch: Error {
   let found: String
   /// The string that is not among the choices; nil when it is secret.
   var word: String?
+  /// The integer that stands where a string belongs; nil when it is secret, or none.
+  var number: Int?
 
   /// What problems call the value: `"gains"`, or `each item of "gains"`.
   var subject: String {
@@ -99,7 +101,9 @@ private struct ValueReader {
       for element in items { values.append(try convert(element.value, to: item, at: element.place)) }
       return .list(values)
     }
-    throw mismatch(.type, value, kind, place)
+    var problem = mismatch(.type, value, kind, place)
+    if case .integer(let number) = value, !source.isSecret, !source.holdsSecret { problem.number = number }
+    throw problem
   }
 
   private func mismatch(

@@ -66,6 +66,8 @@ package struct PartPlan {
     var contracts = catalogue.entries.mapValues(\.contract).mapValues { contract in
       var contract = contract
       for port in contract.outputs.indices { contract.outputs[port].isRequired = false }
+      // A part may name nodes of the running graph, which the checks do not see; the node itself looks for them when it starts.
+      for index in contract.parameters.indices { contract.parameters[index].reference = nil }
       return contract
     }
     var placeholders: Set<String> = []

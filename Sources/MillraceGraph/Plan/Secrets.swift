@@ -32,7 +32,12 @@ extension GraphDraft {
   /// The same without numbers, which also occur in messages for other reasons, such as the rate of a link.
   var nonNumericSecrets: Secrets { Secrets(secretTexts.filter { Double($0) == nil }) }
 
+  /// Names of parameters are left out: a value that is one hides nothing, and messages need them.
   private var secretTexts: Set<String> {
+    allSecretTexts.subtracting(contracts.values.flatMap { $0.parameters.map(\.name) })
+  }
+
+  private var allSecretTexts: Set<String> {
     nodes.reduce(into: environmentValues) { texts, node in
       // A value of the wrong type is replaced by the default, which is not secret.
       let bound = node.secrets.subtracting(node.mismatches.map(\.parameter.name))

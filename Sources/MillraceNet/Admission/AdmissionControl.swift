@@ -66,6 +66,13 @@ final class AdmissionControl: Sendable {
     }
   }
 
+  /// A request's body is to come. Returns why the request is refused, or nil.
+  func awaitBody(from address: AdmissionCount.Address) -> ServerAdmission.Refusal? {
+    change { $0.awaitBody(from: address) }
+  }
+
+  func endBody(from address: AdmissionCount.Address) { change { $0.endBody(from: address) } }
+
   func close(from address: AdmissionCount.Address, wasOpen: Bool) {
     change { $0.close(from: address, wasOpen: wasOpen) }
   }
@@ -91,7 +98,7 @@ final class AdmissionControl: Sendable {
   func context(of identity: NetIdentity?, for channel: any Channel) throws -> NIOSSLContext? {
     do { return try identity?.context().context } catch {
       let refusal = ServerAdmission.Refusal(kind: .certificate, status: nil, text: "\(error)")
-      note(refusal, from: channel.remoteAddress?.description ?? "unknown address")
+      note(refusal, from: AdmittedPeer.name(of: channel))
       throw refusal
     }
   }

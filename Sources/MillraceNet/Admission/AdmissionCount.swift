@@ -5,6 +5,7 @@ struct AdmissionCount {
 
   private let admission: ServerAdmission
   private var halfOpenFrom: [Address: Int] = [:]
+  private var arrivingFrom: [Address: Int] = [:]
   private(set) var halfOpen = 0
   private(set) var connections = 0
 
@@ -42,6 +43,24 @@ struct AdmissionCount {
   mutating func open(from address: Address) {
     closeHalfOpen(address)
     connections += 1
+  }
+
+  /// The body of an admitted request does not come in one read with its head. Counted apart from half-open connections, so that slow
+  /// bodies keep no other request of their address away.
+  mutating func awaitBody(from address: Address) -> ServerAdmission.Refusal? {
+    guard arrivingFrom[address, default: 0] < admission.halfOpenPerAddress else {
+      return ServerAdmission.Refusal(
+        kind: .halfOpen, status: 503,
+        text: "too many requests of this address are incomplete; try again later")
+    }
+    arrivingFrom[address, default: 0] += 1
+    return nil
+  }
+
+  /// A body that was waited for has come, or is not waited for any more.
+  mutating func endBody(from address: Address) {
+    let left = arrivingFrom[address, default: 1] - 1
+    arrivingFrom[address] = left > 0 ? left : nil
   }
 
   /// A connection was closed by either side.

@@ -12,6 +12,7 @@ final class AdmittedPeer {
   private let control: AdmissionControl
   private let address: AdmissionCount.Address
   private var count = Count.none
+  private var awaitsBody = false
   /// Its address, for messages.
   let name: String
   let isLoopback: Bool
@@ -19,8 +20,15 @@ final class AdmittedPeer {
   init(_ control: AdmissionControl, _ channel: any Channel) {
     self.control = control
     address = AdmissionCount.address(channel.remoteAddress?.ipAddress)
-    name = channel.remoteAddress?.description ?? "unknown address"
+    name = Self.name(of: channel)
     isLoopback = channel.remoteAddress?.ipAddress.map(WebAddress.isLoopback) ?? false
+  }
+
+  /// The address of a channel's peer for messages: `127.0.0.1:46146`, `[::1]:46146`.
+  static func name(of channel: any Channel) -> String {
+    guard let address = channel.remoteAddress else { return "unknown address" }
+    guard let digits = address.ipAddress, let port = address.port else { return address.description }
+    return digits.contains(":") ? "[\(digits)]:\(port)" : "\(digits):\(port)"
   }
 
   /// TCP has accepted it. Returns why it is refused, or nil when it may send a request.
@@ -39,7 +47,22 @@ final class AdmittedPeer {
     return nil
   }
 
+  /// The body of an admitted request is to come. Returns why the request is refused, or nil.
+  func awaitBody() -> ServerAdmission.Refusal? {
+    guard !awaitsBody else { return nil }
+    let refusal = control.awaitBody(from: address)
+    awaitsBody = refusal == nil
+    return refusal
+  }
+
+  /// The body has come, or is not waited for any more.
+  func endBody() {
+    if awaitsBody { control.endBody(from: address) }
+    awaitsBody = false
+  }
+
   func close() {
+    endBody()
     switch count {
     case .none: return
     case .halfOpen: control.close(from: address, wasOpen: false)

@@ -21,7 +21,8 @@ public struct ServerAdmission: Sendable, Hashable {
   public var connections = 1_024
   /// The most half-open connections.
   public var halfOpen = 256
-  /// The most half-open connections from one address; for IPv6, from one /64 network, which is what one customer gets.
+  /// The most half-open connections from one address; for IPv6, from one /64 network, which is what one customer gets. As many of its
+  /// requests may wait for the rest of their bodies, except bodies that are read as they come.
   public var halfOpenPerAddress = 32
   /// The largest request line and headers, in bytes together.
   public var maxRequestBytes = 16_384
@@ -99,8 +100,10 @@ extension ServerAdmission {
       case token
       /// The most connections are open.
       case full
-      /// The most connections are half-open, in total or from this address.
+      /// The most connections are half-open, in total or from this address, or the most requests of this address are incomplete.
       case halfOpen
+      /// The request is not HTTP.
+      case invalid
       /// The request is too large.
       case tooLarge
       /// The request did not arrive in time.

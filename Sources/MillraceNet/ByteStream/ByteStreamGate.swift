@@ -28,7 +28,7 @@ final class ByteStreamGate: ChannelInboundHandler, RemovableChannelHandler {
   ) {
     self.control = control
     address = AdmissionCount.address(channel.remoteAddress?.ipAddress)
-    peer = channel.remoteAddress?.description ?? "unknown address"
+    peer = AdmittedPeer.name(of: channel)
     self.isSecure = isSecure
     self.limits = limits
     self.decide = decide

@@ -13,6 +13,11 @@ public enum NetTrust: Sendable, Hashable {
   /// The time for the peer to end TLS with a close alert.
   static let shutdown: TimeAmount = .seconds(2)
 
+  /// Reads what is needed to connect to a host, before that, and throws what is wrong with it.
+  package func check(for address: WebAddress) throws(NetError) {
+    if address.isSecure { _ = try context(for: address) }
+  }
+
   /// The TLS context for a host; connections with the same trust share it.
   func context(for address: WebAddress) throws(NetError) -> NIOSSLContext {
     if case .anyCertificate = self, !address.isLoopback {

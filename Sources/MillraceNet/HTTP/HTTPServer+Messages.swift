@@ -126,7 +126,8 @@ extension HTTPServer {
     /// and that a connection may stay open between two requests. A response stands still while the client's system acknowledges nothing
     /// of it. The time until the answer is given has no limit.
     public var patience = 10_000
-    /// Milliseconds a connection may stay open between two requests while other clients wait for one.
+    /// Milliseconds a connection may stay open between two requests, or wait for the rest of a body that is not read as it comes, while
+    /// other clients wait for one.
     public var crowdedPatience = 1_000
     /// Bytes of a request's body, unless a decision sets another limit. More is answered with 413.
     public var body = 65_536

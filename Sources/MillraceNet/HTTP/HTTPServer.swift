@@ -12,8 +12,9 @@ internal import Synchronization
 /// status 403, a missing token 401, too many connections 503. Too large a head gets 431, too large a body 413, and a request that does
 /// not arrive in time 408.
 ///
-/// Connections stay open for further requests. Beyond the limit of connections clients wait in the system's queue, and idle connections
-/// are closed early to make room. When this process is out of file descriptors, clients wait too; accepting is tried again a second later.
+/// Connections stay open for further requests. Beyond the limit of connections clients wait in the system's queue, and connections that
+/// are idle or whose requests are incomplete are closed early to make room. When this process is out of file descriptors, clients wait
+/// too; accepting is tried again a second later.
 ///
 /// A server runs on a thread of its own, so that a flood of requests does not delay the sockets of dialogues, or on a `NetLoop`, where its
 /// code can call that of other sockets without locks.

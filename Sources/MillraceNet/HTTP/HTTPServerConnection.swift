@@ -58,6 +58,8 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   private var pending: [Input] = []
   private var isDelivering = false
   private var isReadHeld = false
+  /// The head of a request is here, and the rest is to come.
+  private var incompleteSince: NIODeadline?
   /// It has received a response: it may be closed between two requests, as HTTP allows at any time.
   private var isServed = false
 
@@ -103,11 +105,15 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
 
   func close() { channel.close(promise: nil) }
 
-  /// Closes a connection that has been idle this long since its last response. A new one keeps its time: a busy client may be slow
-  /// to send the first request.
-  func close(idleFor patience: TimeAmount) {
-    guard case .waiting(let since) = state, unsentEnds == 0 else { return }
-    if isServed, since + patience <= .now() { close() }
+  /// Closes a connection that has been idle this long since its last response, or whose request has been incomplete this long. A new one
+  /// keeps its time: a busy client may be slow to send the first request, and an address has only so many of these.
+  func makeRoom(after patience: TimeAmount) {
+    switch state {
+    case .waiting(let since): if isServed, unsentEnds == 0, since + patience <= .now() { close() }
+    case .serving:
+      if let since = incompleteSince, since + patience <= .now() { timeOut(after: patience) }
+    case .closing, .over: return
+    }
   }
 
   /// Closes a connection that waits for a request, and has sent everything.
@@ -141,6 +147,11 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     }
   }
 
+  func channelReadComplete(context: ChannelHandlerContext) {
+    limitIncomplete()
+    context.fireChannelReadComplete()
+  }
+
   func read(context: ChannelHandlerContext) {
     if mayRead { context.read() } else { isReadHeld = true }
   }
@@ -161,6 +172,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
       case .part(.end):
         // The server's code may take its time.
         if exchange != nil { deadline?.cancel() }
+        endIncomplete()
         exchange?.takeEnd()
       case .garbage(let error): refuse(error)
       }
@@ -193,6 +205,19 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
       let head = HTTPResponseHead(version: .http1_1, status: .continue)
       context?.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
     }
+  }
+
+  /// A request that is not complete after the read that brought its head is counted until it is. Those whose body is read as it comes have
+  /// a rule of their own.
+  private func limitIncomplete() {
+    guard let exchange, !exchange.isRead, !exchange.isAnswered, !exchange.isStreamed else { return }
+    if let refusal = peer.awaitBody() { return refuse(refusal) }
+    if incompleteSince == nil { incompleteSince = .now() }
+  }
+
+  private func endIncomplete() {
+    incompleteSince = nil
+    peer.endBody()
   }
 
   private func decide(_ exchange: HTTPServerExchange) {
@@ -260,11 +285,15 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
           kind: .tooLarge, status: 431, text: "a request line and its headers may have at most \(limit) bytes"
         ))
     case (.waiting, _):
-      respond(.text("this is not an HTTP/1.1 request\n", status: 400), to: nil, isLast: true)
+      let text = "this is not an HTTP/1.1 request"
+      peer.note(ServerAdmission.Refusal(kind: .invalid, status: 400, text: text))
+      respond(.text(text + "\n", status: 400), to: nil, isLast: true)
     case (.serving(let exchange), _):
       exchange.fail(NetError(.protocolError, "the client sent an invalid request"))
       guard !exchange.isAnswered else { return close() }
-      answer(.text("the rest of this request is not HTTP/1.1\n", status: 400), in: exchange)
+      let text = "the rest of this request is not HTTP/1.1"
+      peer.note(ServerAdmission.Refusal(kind: .invalid, status: 400, text: text))
+      answer(.text(text + "\n", status: 400), in: exchange)
     case (.closing, _), (.over, _): return
     }
   }
@@ -285,6 +314,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     let problem = exchange.tooLarge
     exchange.fail(problem)
     guard !exchange.isAnswered else { return close() }
+    peer.note(ServerAdmission.Refusal(kind: .tooLarge, status: 413, text: problem.text))
     respond(.refusal(413, problem.text), to: exchange, isLast: true)
   }
 
@@ -305,6 +335,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
 
   private func respond(_ response: HTTPServer.Response, to exchange: HTTPServerExchange?, isLast: Bool) {
     guard let context else { return refuseBeforeHTTP(response) }
+    endIncomplete()
     // A streamed body is still limited.
     if exchange?.isStreamed != true { deadline?.cancel() }
     let writer = HTTPResponseWriter(
@@ -332,7 +363,11 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     deadline?.cancel()
     let bound = NIOLoopBound(self, eventLoop: channel.eventLoop)
     // Behind the end, also when this is within a read.
-    if !isLast { channel.eventLoop.execute { bound.value.deliver() } }
+    guard !isLast else { return }
+    channel.eventLoop.execute {
+      bound.value.deliver()
+      bound.value.limitIncomplete()
+    }
   }
 
   /// A response was sent to its end.
@@ -347,7 +382,9 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
       if server.connections.isStopping { return close() }
       state = .waiting(since: .now())
       limitTime()
-    case .closing: if exchange?.isRead ?? false { close() } else { linger() }
+    // While clients wait for a connection, one that was refused does not keep its own.
+    case .closing:
+      if exchange?.isRead ?? false || server.connections.isCrowded { close() } else { linger() }
     case .serving, .over: return
     }
   }
@@ -389,8 +426,10 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
     }
   }
 
-  private func timeOut() {
-    let text = "a request must arrive within \(server.limits.patience) ms"
+  /// - Parameter patience: how long was waited; nil: the patience of the limits.
+  private func timeOut(after patience: TimeAmount? = nil) {
+    let milliseconds = patience.map { Int($0.nanoseconds / 1_000_000) } ?? server.limits.patience
+    let text = "a request must arrive within \(milliseconds) ms"
     switch state {
     case .waiting where !isServed:
       refuse(ServerAdmission.Refusal(kind: .timeout, status: 408, text: text))

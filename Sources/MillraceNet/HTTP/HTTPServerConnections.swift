@@ -37,7 +37,8 @@ final class HTTPServerConnections {
     read()
   }
 
-  /// Closes connections that are idle for longer than clients should have to wait, as long as any wait.
+  /// Closes connections that are idle, or wait for the rest of a request, for longer than clients should have to wait, as long as any
+  /// wait.
   private func checkForIdle(on loop: any EventLoop) {
     guard !isChecking else { return }
     isChecking = true
@@ -47,7 +48,7 @@ final class HTTPServerConnections {
       all.isChecking = false
       guard all.isCrowded else { return }
       let patience = TimeAmount.milliseconds(Int64(all.limits.crowdedPatience))
-      for connection in Array(all.connections.values) { connection.close(idleFor: patience) }
+      for connection in Array(all.connections.values) { connection.makeRoom(after: patience) }
       all.checkForIdle(on: loop)
     }
   }

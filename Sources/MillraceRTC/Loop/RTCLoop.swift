@@ -21,7 +21,7 @@ public final class RTCLoop: @unchecked Sendable {
     fileprivate let loop: RTCLoop
     fileprivate var member: (any RTCLoopMember)?
     fileprivate var due: Nanoseconds?
-    /// It is in the loop's list of members that were woken, or is being put there.
+    /// It was woken, and its member has not run since.
     fileprivate let isQueued = Atomic<Bool>(false)
 
     fileprivate init(_ loop: RTCLoop) { self.loop = loop }

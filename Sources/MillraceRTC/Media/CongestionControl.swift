@@ -46,6 +46,8 @@ package final class CongestionControl {
   private static let tickInterval: Nanoseconds = .milliseconds(500)
   /// Bits a second of the heads of sound: 50 packets of 62 bytes, rounded up.
   private static let soundOverhead = 30_000
+  /// Packets that are remembered until feedback about them comes: those of two seconds, with pictures and of sound alone.
+  private static let mostRemembered = (video: 2_048, sound: 256)
   /// The estimate before anything is known, with pictures (libwebrtc, `kDefaultStartBitrate`).
   private static let start: Int64 = 300_000
 
@@ -69,7 +71,8 @@ package final class CongestionControl {
   package init(_ settings: Settings, sequence: UInt16 = 0) {
     self.settings = settings
     self.sequence = sequence
-    history = TransportFeedbackHistory(capacity: settings.readsFeedback ? 2_048 : 16)
+    let remembered = settings.video == nil ? Self.mostRemembered.sound : Self.mostRemembered.video
+    history = TransportFeedbackHistory(capacity: settings.readsFeedback ? remembered : 16)
     recorder = TransportFeedbackRecorder(
       sender: settings.sender, capacity: settings.sendsFeedback ? 1_024 : 16)
     estimator = BandwidthEstimator(Self.limits(settings))

@@ -33,8 +33,7 @@ package final class SoundEngine {
   /// Counts of sources that have ended.
   private var ended = SoundStatistics()
   private let congestion: CongestionControl?
-  /// The codecs by payload type, 128 of them; nil: not agreed on.
-  private let formats: [SoundFormat?]
+  private let formats: SoundFormats
   private var tones: ToneQueue?
   private var goodbyes = EndedSources()
   /// The source whose turn it is in the next report, which has room for 31.
@@ -55,7 +54,7 @@ package final class SoundEngine {
     self.observer = observer
     self.source = source
     self.congestion = congestion
-    formats = SoundFormat.table(media)
+    formats = SoundFormats(media)
     schedule = ReportSchedule(.audio, seed: seed, at: now)
     receivers.reserveCapacity(Self.sources)
     guard media.direction.sends, let codec = media.sendCodec else { return }
@@ -71,7 +70,7 @@ package final class SoundEngine {
   package var codec: RTPCodec? { sender == nil ? nil : media.sendCodec }
 
   /// True for a payload type of sound.
-  package func takes(_ payloadType: UInt8) -> Bool { formats[Int(payloadType & 0x7F)] != nil }
+  package func takes(_ payloadType: UInt8) -> Bool { formats[payloadType] != nil }
 
   // MARK: Sending
 
@@ -138,7 +137,7 @@ package final class SoundEngine {
 
   /// Handles a packet of RTP whose header was read.
   package func take(_ header: RTPHeader, _ bytes: Span<UInt8>, at now: Nanoseconds) {
-    guard let format = formats[Int(header.payloadType & 0x7F)], media.direction.receives else {
+    guard let format = formats[header.payloadType], media.direction.receives else {
       return refused += 1
     }
     guard !goodbyes.contains(header.ssrc, at: now) else { return }
@@ -313,14 +312,27 @@ private struct SoundFormat {
   var isAuxiliary: Bool
   /// Keys of a telephone (RFC 4733).
   var isTone: Bool
+}
 
-  static func table(_ media: AgreedMedia) -> [SoundFormat?] {
-    var table = [SoundFormat?](repeating: nil, count: 128)
-    for (payloadType, codec) in media.receiveCodecs {
-      table[Int(payloadType & 0x7F)] = SoundFormat(
-        codec: codec, isAuxiliary: codec.isAuxiliary, isTone: codec.isTone)
+/// What the payload types stand for that were agreed on.
+private struct SoundFormats {
+  private static let unknown = UInt8.max
+
+  private var list: [SoundFormat] = []
+  /// Places in the list by payload type, 128 of them: a table of formats would take 10 KB for the few that there are.
+  private var places = [UInt8](repeating: SoundFormats.unknown, count: 128)
+
+  init(_ media: AgreedMedia) {
+    for (payloadType, codec) in media.receiveCodecs where list.count < Int(Self.unknown) {
+      places[Int(payloadType & 0x7F)] = UInt8(list.count)
+      list.append(SoundFormat(codec: codec, isAuxiliary: codec.isAuxiliary, isTone: codec.isTone))
     }
-    return table
+  }
+
+  /// Nil: not agreed on.
+  subscript(payloadType: UInt8) -> SoundFormat? {
+    let place = places[Int(payloadType & 0x7F)]
+    return place == Self.unknown ? nil : list[Int(place)]
   }
 }
 

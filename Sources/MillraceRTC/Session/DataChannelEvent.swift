@@ -29,7 +29,7 @@ package enum DataChannelEvent: Sendable, Equatable {
   case tooLarge(channel: Int, count: Int)
   /// A channel is closed, by either side. Nothing more of it follows.
   case closed(channel: Int)
-  /// The peer broke a rule; the text says which. At most 100 are reported.
+  /// The peer broke a rule; the text says which. It may do so without end: who reports it further limits that.
   case refused(String)
   /// The association has ended: all channels are gone, without a `closed` each.
   case ended

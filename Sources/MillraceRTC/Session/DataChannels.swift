@@ -12,8 +12,6 @@ package final class DataChannels {
   package static let mostChannels = 256
   /// Bytes of a label or protocol of the peer: it could fill the memory with names otherwise.
   private static let mostTextBytes = 4_096
-  /// Rules that the peer broke, as far as they are reported.
-  private static let mostRefusals = 100
   private struct Channel {
     var request: DataChannelRequest
     var stream: UInt16
@@ -41,7 +39,6 @@ package final class DataChannels {
   private var acknowledgements: [UInt16] = []
   private var isConnected = false
   private var hasEnded = false
-  private var refusals = 0
 
   /// Creates the channels of an association.
   /// - Parameters:
@@ -323,8 +320,5 @@ package final class DataChannels {
     streams.refuse(stream)
   }
 
-  private func refuse(_ text: String) {
-    refusals += 1
-    if refusals <= Self.mostRefusals { report(.refused(text)) }
-  }
+  private func refuse(_ text: String) { report(.refused(text)) }
 }

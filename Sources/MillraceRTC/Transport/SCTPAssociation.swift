@@ -12,7 +12,7 @@ package final class SCTPAssociation {
     case closed(streams: [UInt16])
     /// A whole message.
     case message(stream: UInt16, protocol: UInt32, bytes: [UInt8])
-    /// A message was larger than `largest`, and is dropped: the stream it came on, and its bytes.
+    /// A message was larger than `largest`, or too many had begun, and is dropped: the stream it came on, and its bytes.
     case tooLarge(stream: UInt16, count: Int)
   }
 
@@ -52,10 +52,7 @@ package final class SCTPAssociation {
   private static let readBytes = 65_536
 
   private var handle: OpaquePointer?
-  /// Bytes of the largest message that is taken.
-  private let largest: Int
-  /// The message that has begun, whose size so far may be beyond `largest`.
-  private var partial: [UInt16: (bytes: [UInt8], count: Int)] = [:]
+  private var partial: PartialMessages
   private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: readBytes, alignment: 8)
   private let sendPacket: (UnsafeRawBufferPointer) -> Void
   private let entry: RTCLoop.Entry
@@ -69,7 +66,9 @@ package final class SCTPAssociation {
     localPort: UInt16, remotePort: UInt16, largest: Int, entry: RTCLoop.Entry,
     send: @escaping (UnsafeRawBufferPointer) -> Void
   ) throws(RTCProblem) {
-    self.largest = largest == 0 ? Self.largestMessage : min(largest, Self.largestMessage)
+    partial = PartialMessages(
+      largest: largest == 0 ? Self.largestMessage : min(largest, Self.largestMessage),
+      room: Int(Self.bufferBytes))
     unsafe sendPacket = unsafe send
     self.entry = entry
     let callbacks = unsafe millrace_sctp_callbacks(
@@ -111,17 +110,17 @@ package final class SCTPAssociation {
       var part = millrace_sctp_part()
       switch unsafe millrace_sctp_read(handle, bytes, Self.readBytes, &part) {
       case millrace_sctp_connected:
-        partial = [:]
+        partial.removeAll()
         return .connected
       case millrace_sctp_ended:
-        partial = [:]
+        partial.removeAll()
         return .ended
       case millrace_sctp_streams_closed:
         let streams = numbers(part.count / 2)
         // The rest of what had begun on them does not come.
-        for stream in streams { partial[stream] = nil }
+        for stream in streams { partial.remove(stream) }
         return .closed(streams: streams)
-      case millrace_sctp_abandoned: partial[part.stream] = nil
+      case millrace_sctp_abandoned: partial.remove(part.stream)
       case millrace_sctp_data:
         if let event = unsafe add(UnsafeBufferPointer(start: bytes, count: part.count), part) { return event }
       default: return nil
@@ -136,15 +135,12 @@ package final class SCTPAssociation {
 
   /// Adds a part of a message. Returns what is complete.
   private func add(_ bytes: UnsafeBufferPointer<UInt8>, _ part: millrace_sctp_part) -> Event? {
-    var (message, count) = partial.removeValue(forKey: part.stream) ?? ([], 0)
-    count += bytes.count
-    if count <= largest { unsafe message.append(contentsOf: bytes) } else { message = [] }
-    guard part.is_end else {
-      partial[part.stream] = (message, count)
-      return nil
+    switch unsafe partial.add(bytes, stream: part.stream, isEnd: part.is_end) {
+    case .incomplete: nil
+    case .message(let message):
+      .message(stream: part.stream, protocol: part.protocol, bytes: message)
+    case .dropped(let count): .tooLarge(stream: part.stream, count: count)
     }
-    guard count <= largest else { return .tooLarge(stream: part.stream, count: count) }
-    return .message(stream: part.stream, protocol: part.protocol, bytes: message)
   }
 
   /// Sends a message.

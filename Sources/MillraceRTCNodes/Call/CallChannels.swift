@@ -152,8 +152,8 @@ final class CallChannels {
         lose(port)
       case .tooLarge:
         lose(port)
-        post(
-          .tooLarge, "a message of \(content.count) bytes is larger than the peer takes; send smaller ones")
+        let text = "a message of \(content.count) bytes is larger than the peer takes; send smaller ones"
+        context.post(.sentTooLarge, RTCError.tooLarge.error(text, reaction: .continue))
       case .unsent: lose(port)
       }
     }
@@ -266,14 +266,14 @@ final class CallChannels {
   }
 
   func tooLarge(_ count: Int, label: String, from session: CallSession) {
-    post(
-      .tooLarge,
+    let text =
       "a message of \(count) bytes on the data channel \"\(label)\" of \(session.peer) is too large: dropped"
-    )
+    context.post(.receivedTooLarge, RTCError.tooLarge.error(text, reaction: .continue))
   }
 
   func refused(_ text: String, from session: CallSession) {
-    post(.sctpFailed, "a data channel of \(session.peer) is refused: \(text)")
+    let text = "a data channel of \(session.peer) is refused: \(text)"
+    context.post(.refusedChannel, RTCError.sctpFailed.error(text, reaction: .continue))
   }
 
   // MARK: Parts
@@ -283,14 +283,10 @@ final class CallChannels {
     return nil
   }
 
-  private func post(_ kind: RTCError, _ text: String) {
-    context.post(.error(kind.error(text, reaction: .continue)))
-  }
-
   private func complain(_ text: String) {
     guard !hasComplained else { return }
     hasComplained = true
-    post(.sctpFailed, text)
+    context.post(.error(RTCError.sctpFailed.error(text, reaction: .continue)))
   }
 
   private func lose(_ port: ChannelPort) {

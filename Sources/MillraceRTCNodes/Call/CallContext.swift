@@ -25,6 +25,7 @@ final class CallContext {
   private var sending: Set<DialogTrack> = []
   /// When peers asked for a key frame last.
   private var keyFrameAt: Nanoseconds?
+  private var repeated = RepeatedErrors()
 
   init(_ exchange: RTCExchange, _ settings: RTCCallSettings, _ loop: RTCLoop) {
     self.exchange = exchange
@@ -56,11 +57,41 @@ final class CallContext {
   func post(_ event: DialogEvent) {
     var isAnswer = false
     if case .answer = event { isAnswer = true }
+    append(EventRecord.bytes(event, limit: settings.eventBytes), isAnswer: isAnswer)
+  }
+
+  private func append(_ record: [UInt8], isAnswer: Bool) {
     if events.count >= Self.mostEvents, let index = events.firstIndex(where: { !$0.isAnswer }) {
       events.remove(at: index)
     }
-    events.append((EventRecord.bytes(event, limit: settings.eventBytes), isAnswer))
+    events.append((record, isAnswer))
     move()
+  }
+
+  /// Posts an error that a peer can cause without end: at most one a second of a kind.
+  func post(_ kind: RepeatedErrors.Kind, _ error: DialogError) {
+    if let report = repeated.note(error, kind, at: clock.now) { postReport(report) } else { entry?.wake() }
+  }
+
+  /// Posts those that were left out, once they are due. Returns when to call again.
+  /// - Parameter isLast: all are due.
+  @discardableResult
+  func postRepeated(at now: Nanoseconds, isLast: Bool = false) -> Nanoseconds? {
+    for report in repeated.takeDue(at: now, isLast: isLast) { postReport(report) }
+    return repeated.deadline
+  }
+
+  /// With the member `count`, in the form of `EventRecord`, where it stands for several.
+  private func postReport(_ report: RepeatedErrors.Report) {
+    var record = EventRecord.bytes(.error(report.error), limit: settings.eventBytes)
+    if report.count > 1 {
+      let (name, value) = (Array("count".utf8), Array(String(report.count).utf8))
+      record.append(UInt8(name.count))
+      record += name
+      record += [UInt8(value.count), 0, 0, 0]
+      record += value
+    }
+    append(record, isAnswer: false)
   }
 
   /// Hands over what there is room for.

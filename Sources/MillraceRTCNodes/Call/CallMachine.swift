@@ -114,11 +114,20 @@ struct CallMachine {
     case .continue, .reconnect: wait = 0
     case .retry(let milliseconds): wait = .milliseconds(Int64(max(0, min(milliseconds, 3_600_000))))
     }
-    guard let next = nextAttempt(noSoonerThan: wait, at: now) else { return conclude(error, at: now) }
+    guard let next = nextAttempt(noSoonerThan: wait, at: now) else {
+      return conclude(Self.last(error), at: now)
+    }
     actions.append(.post(.error(error)))
     phase = .waiting(at: now + next, endsBy: now + RTCCallSettings.ending)
     endEverything(error)
     change(.reconnecting)
+  }
+
+  /// The error that ends the call: what the server wants repeated later is not repeated.
+  private static func last(_ error: DialogError) -> DialogError {
+    var last = error
+    if case .retry = error.reaction { last.reaction = .refuse }
+    return last
   }
 
   /// How long to wait; nil: given up. A server that asks for more than is left is not waited for.

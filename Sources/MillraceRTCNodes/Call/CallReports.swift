@@ -112,7 +112,8 @@ struct CallReports {
       if session.isConnected { loss = max(loss, statistics.sound.remoteLoss) }
       let key = session.id
       let peer = sessions.count > 1 || session.id.number != 0 ? session.peer : nil
-      let measured = quality[key, default: CallQuality()].note(statistics, since: counts[key], peer: peer)
+      let measured = quality[key, default: CallQuality()].note(
+        statistics, since: counts[key], peer: peer, at: now)
       counts[key] = statistics
       if session.isConnected, let measured, measured.thousandths >= worst?.thousandths ?? 0 {
         worst = measured

@@ -55,6 +55,9 @@ final class CallSession {
   private var hasSentPictures = false
   private var hasReceived = false
   private var latencies: CallLatencies = []
+  private var missing = MissingMedia()
+  /// What it was described with.
+  private var sections: [MediaSection] = []
   /// `SoundCodec.packed` by payload type, found with the first packet of each.
   private var receivedCodecs = [UInt64](repeating: 0, count: 128)
   /// `PictureCodec.rawValue` by payload type.
@@ -86,6 +89,7 @@ final class CallSession {
     guard session == nil, !hasEnded else { return }
     let made = RTCSession(on: context.loop, settings, identity, observer: self)
     session = made
+    sections = settings.sections
     begin(made)
     for candidate in earlyCandidates { made.add(candidate) }
     earlyCandidates = []
@@ -147,6 +151,7 @@ final class CallSession {
     if !hasSentSound && !hasSentPictures { context.note(.sent(id)) }
     if track == .audio { hasSentSound = true } else { hasSentPictures = true }
     context.noteSent(track)
+    missing.sent(track, at: context.clock.now)
   }
 
   // MARK: Times
@@ -159,6 +164,19 @@ final class CallSession {
       return nil
     }
     return now + .milliseconds(10)
+  }
+
+  /// Reports media that have not come although others have. Returns when to look again.
+  func watchMedia(at now: Nanoseconds) -> Nanoseconds? {
+    guard isConnected else { return nil }
+    for track in missing.takeDue(at: now) {
+      let time = context.settings.media / 1_000_000
+      let text =
+        "no \(track.rawValue) came within \(time) ms, though other media do; check what the peer sends, "
+        + "or raise \"media\" where it begins later"
+      context.post(.error(RTCError.mediaTimeout.error(text, reaction: .continue)))
+    }
+    return missing.deadline
   }
 
   private func noteLatency(_ latency: CallLatencies, at now: Nanoseconds) {
@@ -222,9 +240,20 @@ extension CallSession: RTCSessionObserver {
       if medium.kind == .video { media.video = medium.direction }
     }
     media.hasData = session?.negotiated?.data != nil
+    missing = MissingMedia(media, patience: context.settings.media, at: now)
+    reportRefused()
     soundCodec = session?.soundCodec.flatMap { SoundCodec($0) }?.packed ?? 0
     pictureCodec = session?.pictureCodec.flatMap { PictureCodec($0) }
     context.note(.session(id, .connected(media)))
+  }
+
+  /// Reports media that the session does not have although both sides have described them.
+  private func reportRefused() {
+    guard let negotiated = session?.negotiated, let remote = session?.remote else { return }
+    for medium in RefusedMedium.all(sections, negotiated, remote, isOfferer: isOfferer) {
+      context.post(medium.kind, medium.error(peer))
+      if medium.wasOffered { context.post(.track(medium.track, .unpublished)) }
+    }
   }
 
   func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
@@ -316,7 +345,10 @@ extension CallSession: RTCSessionObserver {
       hasReceived = true
       context.note(.received(id))
     }
-    if !latencies.contains(latency) { noteLatency(latency, at: context.clock.now) }
+    guard !latencies.contains(latency) else { return }
+    let now = context.clock.now
+    noteLatency(latency, at: now)
+    missing.received(latency == .firstAudio ? .audio : .video, at: now)
   }
 
   /// Notes a source. False: there are too many.

@@ -11,7 +11,9 @@ extension RTCCallSettings {
       switch section.kind {
       case .audio: section.direction = section.direction.intersection(media.audio)
       case .video: section.direction = section.direction.intersection(media.video)
-      case .application: return media.hasData ? section : nil
+      case .application:
+        section.maxMessageSize = UInt64(max(1, largestMessage))
+        return media.hasData ? section : nil
       default: return nil
       }
       guard section.direction != .inactive else { return nil }

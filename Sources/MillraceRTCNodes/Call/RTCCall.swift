@@ -51,6 +51,9 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
   /// Servers that were said to be of no use.
   private var serverProblems: Set<String> = []
   private var isStopping = false
+  /// It has been connected; and as a server, it had sessions since, and has none.
+  private var hasConnected = false
+  private var isDeserted = false
   /// When the inputs were seen to have ended.
   private var drainsSince: Nanoseconds?
   private var conclusion: (error: DialogError?, isReported: Bool)?
@@ -148,6 +151,8 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     reports.unsent = CallUsage.Unsent(media: uplink.dropped, messages: channels.lostUp)
     var next = [machine.deadline, channelsAt, reports.run(sessions, at: now)].compactMap { $0 }
     next += sessions.compactMap { $0.watchICE(at: now) }
+    next += sessions.compactMap { isMain($0) ? $0.watchMedia(at: now) : nil }
+    if let time = context.postRepeated(at: now, isLast: conclusion != nil) { next.append(time) }
     context.move()
     conclude()
     if !context.isEmpty || drainsSince != nil && conclusion == nil { next.append(now + Self.retry) }
@@ -210,11 +215,25 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
       signals.current?.connected(id)
       session(id)?.session?.requestKeyFrame()
     case .end(let id, let tells, let error): end(id, tells: tells, error)
-    case .post(let event): context.post(event)
+    case .post(let event): post(event, at: now)
     case .finish(let error): finish(error)
     }
     if case .post = action { return }
     updateTakers()
+  }
+
+  private func post(_ event: DialogEvent, at now: Nanoseconds) {
+    switch event {
+    case .connected: (hasConnected, isDeserted) = (true, false)
+    case .state(.connecting): isDeserted = hasConnected
+    case .state(.listening) where isDeserted:
+      isDeserted = false
+      context.post(.connected)
+    // The last event.
+    case .state(.closed): context.postRepeated(at: now, isLast: true)
+    default: break
+    }
+    context.post(event)
   }
 
   private func beginAttempt(at now: Nanoseconds) {
@@ -240,6 +259,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     commands.end(error)
     conclusion = (error, false)
     channels.end(Self.failure(error))
+    exchange.pictureTakers.store(0, ordering: .releasing)
     exchange.takers.store(0, ordering: .releasing)
     // Nobody is waited for any more: what was to be sent last was sent.
     LastRequests.end()
@@ -290,6 +310,9 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
   // MARK: Sessions
 
   private func session(_ id: SignalSessionID) -> CallSession? { sessions.first { $0.id == id } }
+
+  /// The one with which a call as a client stands and falls.
+  private func isMain(_ session: CallSession) -> Bool { !machine.traits.isServer && session.id.number == 0 }
 
   private func offer(
     _ id: SignalSessionID, _ media: SignalMedia, _ servers: [SignalServer], at now: Nanoseconds
@@ -418,7 +441,10 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     // Also while the network is interrupted: the encoder continues.
     let codec = admitted.first { $0.soundCodec != 0 }?.soundCodec ?? 0
     exchange.soundCodec.store(codec, ordering: .releasing)
-    let count = conclusion == nil ? takers.count : 0
+    let isLive = conclusion == nil
+    let pictures = isLive ? takers.count(where: { $0.pictureCodec != nil }) : 0
+    exchange.pictureTakers.store(pictures, ordering: .releasing)
+    let count = isLive ? takers.count : 0
     if exchange.takers.exchange(count, ordering: .acquiringAndReleasing) != count { exchange.waker.wake() }
   }
 }
@@ -441,7 +467,9 @@ extension RTCCall {
   func mute(_ track: DialogTrack, _ isOn: Bool) {
     if track == .audio { uplink.isSoundMuted = isOn } else { uplink.arePicturesMuted = isOn }
     // Pictures that follow the pause refer to some that were left out.
-    if track == .video, !isOn { context.noteKeyFrameWish() }
+    if track == .video, !isOn, exchange.pictureTakers.load(ordering: .relaxed) > 0 {
+      context.noteKeyFrameWish()
+    }
   }
 
   /// What is heard or seen of sessions that are still to come.

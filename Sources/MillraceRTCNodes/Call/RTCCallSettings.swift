@@ -31,6 +31,8 @@ struct RTCCallSettings: Sendable {
 
   /// The name of the data channel between the node's ports `data`.
   var dataLabel = "data"
+  /// Bytes of the largest message that this side takes, as its descriptions say; at least 1.
+  var largestMessage = RTCExchange.dataBytes
   /// How its messages are delivered.
   var dataDelivery = SCTPAssociation.Delivery()
   /// Who opens the channels: nil: the side that offers the session. The other opens one that it needs and that is not there after a

@@ -10,6 +10,11 @@ internal import Synchronization
 final class RTCExchange: Sendable {
   /// Bytes of the largest packet of sound, in either direction: PCM of 120 ms at 48 kHz in stereo.
   static let soundBytes = 24_576
+  /// The same for sound that is not L16: the longest packet of Opus (RFC 6716 section 3.2.5) with its head. And the bytes of a queue: two
+  /// seconds of a voice at 32 kb/s, or a quarter of a second of eight. A queue walks through all of its memory.
+  static let compressedSound = (largest: 7_720, queue: 16_384)
+  /// Bytes of a queue for L16: 300 ms of 48 kHz in stereo.
+  private static let soundQueueBytes = 65_536
   /// Bytes of the largest encoded picture.
   static let pictureBytes = 1 << 20
   /// Bytes of the largest message of a data channel.
@@ -20,6 +25,8 @@ final class RTCExchange: Sendable {
   /// What a node takes part in; queues it has no use for are tiny.
   struct Use: Sendable {
     var sendsSound = false, hearsSound = false, sendsPictures = false, seesPictures = false, hasData = false
+    /// Sound may be L16, whose packets are larger and more than those of other codecs.
+    var hasL16 = false
   }
 
   let soundUp, soundDown, pictureUp, pictureDown, dataUp, dataDown, commands, events: ByteQueue
@@ -38,6 +45,8 @@ final class RTCExchange: Sendable {
   let keyFrames = Atomic<Int>(0)
   /// Sessions that take what is sent. 0: it is dropped and counted.
   let takers = Atomic<Int>(0)
+  /// Those of them that take pictures; 0: no picture is sent, and no key frame is asked for.
+  let pictureTakers = Atomic<Int>(0)
   /// The graph's inputs have ended: what is queued is sent, then the session ends.
   let isOver = Atomic<Bool>(false)
   /// The node is gone.
@@ -53,8 +62,10 @@ final class RTCExchange: Sendable {
     func queue(_ isUsed: Bool, _ largest: Int, _ bytes: Int) -> ByteQueue {
       isUsed ? ByteQueue(largest: largest, atLeast: bytes) : ByteQueue(largest: 0, atLeast: 16)
     }
-    soundUp = queue(use.sendsSound, Self.soundBytes, 65_536)
-    soundDown = queue(use.hearsSound, Self.soundBytes, 65_536)
+    let largest = use.hasL16 ? Self.soundBytes : Self.compressedSound.largest
+    let bytes = use.hasL16 ? Self.soundQueueBytes : Self.compressedSound.queue
+    soundUp = queue(use.sendsSound, largest, bytes)
+    soundDown = queue(use.hearsSound, largest, bytes)
     pictureUp = queue(use.sendsPictures, Self.pictureBytes + 64, 4 << 20)
     pictureDown = queue(use.seesPictures, Self.pictureBytes + 64, 4 << 20)
     dataUp = queue(use.hasData, Self.dataBytes + 64, 1 << 20)

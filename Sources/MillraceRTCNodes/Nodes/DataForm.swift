@@ -9,7 +9,8 @@ enum DataForm {
   static let parameters: [ParameterContract] = [
     ParameterContract(
       "of", .string, required: true,
-      text: "name of the rtc node of this graph whose sessions have the channel"),
+      text: "name of the rtc node of this graph whose sessions have the channel"
+    ).naming(NodeReference(to: hosts, distinct: "label")),
     ParameterContract("label", .string, text: "what the peer knows the channel by; default: the node's name"),
     ParameterContract("ordered", .bool, default: true, text: "true: messages arrive in their order"),
     ParameterContract(
@@ -22,7 +23,7 @@ enum DataForm {
       "largest", .integer(1...262_144), unit: "bytes", default: 51_200,
       text: "a larger message to send is refused"),
     ParameterContract(
-      "warn", .integer(0...262_144), unit: "bytes", default: 4_096,
+      "warn", .integer(0...262_144), unit: "bytes", default: .integer(usualWarning),
       text: "a larger message to send is reported as `extra` `largeMessage`; 0: never"),
     ParameterContract(
       "every", .integer(0...60_000), unit: "ms", default: 50,
@@ -44,6 +45,12 @@ enum DataForm {
       resolution.refuse(
         "label", "the label has \(label.utf8.count) bytes", cure: "use at most \(mostLabelBytes)")
     }
+    let (largest, warn) = (parameters.integer("largest"), parameters.integer("warn"))
+    if warn > largest, warn != usualWarning {
+      resolution.refuse(
+        "warn", "\"warn\" is \(warn) bytes and \"largest\" \(largest): no message is sent that is reported",
+        cure: "set \"warn\" below \"largest\", or to 0")
+    }
     resolution.pacing = .live
     resolution.outputs["data"] = OutputShape(
       .text, packetDuration: nil, packetBytes: DataLink.messageBytes, burst: 0)
@@ -51,6 +58,8 @@ enum DataForm {
       .event, packetDuration: nil, packetBytes: parameters.integer("eventBytes") + 256)
   }
 
+  /// Bytes from which a message is reported unless a graph says otherwise.
+  private static let usualWarning = 4_096
   /// Bytes of the longest label: far below the 65,535 of RFC 8832 section 5.1, and shown in events.
   private static let mostLabelBytes = 256
 
@@ -78,7 +87,7 @@ enum DataForm {
     if let found, hosts.contains(found.member.type) { return found }
     let known = graph.visible.filter { hosts.contains($0.type) }.map { "\"\($0.name)\"" }
     let wrong =
-      found.map { "\"\(name)\" is a \($0.member.type), which has no sessions" }
+      found.map { "\"\(name)\" is of type \($0.member.type), which has no sessions" }
       ?? "there is no node \"\(name)\""
     throw NodeProblem(
       wrong, parameter: "of",

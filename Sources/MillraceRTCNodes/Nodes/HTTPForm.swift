@@ -96,6 +96,7 @@ enum HTTPForm: Sendable {
       resolution.refuse(
         name, "only a server has one", cure: "to trust an authority when connecting, use \"roots\"")
     }
+    checkListening(&resolution)
     RTCResolution.checkHeaders(&resolution)
     ServiceParameters.checkProxy(&resolution)
     guard let url = parameters.given("url") else { return }
@@ -103,6 +104,16 @@ enum HTTPForm: Sendable {
       _ = try client(url, parameters, media: SignalMedia(audio: .sendOnly))
     } catch {
       resolution.refuse(error.parameter ?? "url", error.text, cure: error.cure)
+    }
+  }
+
+  /// `host`, `path` and `viewers` are those of a server, and have defaults.
+  private func checkListening(_ resolution: inout Resolution) {
+    for parameter in self.parameters where ["host", "path", "viewers"].contains(parameter.name) {
+      guard resolution.parameters[parameter.name] != parameter.defaultValue else { continue }
+      resolution.refuse(
+        parameter.name, "it applies only to a server",
+        cure: "leave it out: a client connects to \"url\"; or set \"listen\" in place of \"url\"")
     }
   }
 

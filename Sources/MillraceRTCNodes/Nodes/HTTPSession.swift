@@ -23,6 +23,8 @@ struct HTTPSession: ~Copyable {
   init(_ form: HTTPForm, _ setup: borrowing NodeSetup) throws(NodeProblem) {
     let kept = copy setup
     let address = kept.inputs[HTTPForm.address].isLinked ? HTTPForm.address : nil
+    // Not only with the first address that comes.
+    try RTCCallParameters.checkInterfaces(kept.parameters)
     let endpoint = kept.parameters.given("url")
     var session: SessionPorts?
     if endpoint != nil || kept.parameters.has("listen") {

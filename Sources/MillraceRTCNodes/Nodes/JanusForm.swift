@@ -78,9 +78,11 @@ enum JanusForm {
   private static func checkAddress(_ resolution: inout Resolution) {
     let parameters = resolution.parameters
     RTCResolution.checkAddress(
-      &resolution, parameters.string("url"), schemes: [.http, .https, .ws, .wss],
-      words: "http:, https:, ws: or wss:")
+      &resolution, parameters.string("url"), schemes: schemes)
   }
+
+  /// Of the server's address.
+  private static let schemes: [WebAddress.Scheme] = [.https, .http, .wss, .ws]
 
   private static func checkPlugin(_ resolution: inout Resolution, _ plugin: JanusPluginName) {
     let parameters = resolution.parameters
@@ -120,7 +122,8 @@ enum JanusForm {
     _ parameters: ParameterValues, media: SignalMedia
   ) throws(NodeProblem) -> JanusSettings {
     var settings = JanusSettings(
-      url: try RTCCallParameters.address(parameters.string("url")), plugin: plugin(parameters), media: media)
+      url: try RTCCallParameters.address(parameters.string("url"), schemes: schemes),
+      plugin: plugin(parameters), media: media)
     settings.room = parameters.given("room").map { JanusID(parsing: $0) }
     settings.stream = parameters.given("stream").map { JanusID(parsing: $0) }
     settings.pin = parameters.given("pin")

@@ -5,9 +5,9 @@ internal import MillraceNet
 /// The messages and commands of a node, between its ports and two queues: those of a call, or of one data channel. On the node's thread;
 /// does not allocate.
 ///
-/// - A message for the network waits in its link while the queue has no room. One that is too large is refused, with an `error` that says
-///   so.
-/// - A received message that is not text, or larger than the output's packets, is dropped, with an `error` at most once a second.
+/// - A message for the network waits in its link while the queue has no room. One that is too large is refused.
+/// - A received message that is not text, or larger than the output's packets, is dropped. An empty one is an empty packet.
+/// - What is refused or dropped is reported by an `error` of its kind at most once a second, and at the end; its `count` says of how many.
 struct MessagePorts {
   private let up: ByteQueue
   private let down: ByteQueue
@@ -18,9 +18,30 @@ struct MessagePorts {
   private let largestDown: Int
   /// A message with more bytes is sent, and reported; 0: none is.
   private let warnAbove: Int
-  private var dropped = 0
-  private var throttle = EventThrottle()
+  private var refused = Losses()
+  private var binary = Losses()
+  private var large = Losses()
   private var warnings = EventThrottle()
+
+  /// Messages of one kind that were lost, and not reported yet.
+  private struct Losses {
+    var count = 0
+    /// Of the last one.
+    var bytes = 0
+    var throttle = EventThrottle()
+
+    mutating func add(_ size: Int) {
+      count += 1
+      bytes = size
+    }
+
+    /// How many are to be reported now.
+    mutating func take(at now: Nanoseconds, isLast: Bool) -> Int {
+      guard count > 0, throttle.allows(at: now, isLast: isLast) else { return 0 }
+      defer { count = 0 }
+      return count
+    }
+  }
 
   /// - Parameters:
   ///   - up: takes messages to send, as `MediaRecord.text`.
@@ -57,6 +78,7 @@ struct MessagePorts {
   /// - Parameter sends: false: nothing is to be sent now, and what comes waits in its link.
   mutating func work(_ ports: inout Ports, sends: Bool = true) throws(NodeFault) -> Work {
     var work = Work()
+    reportLosses(&ports)
     if let input, sends, ports.hasPacket(input), up.hasRoomOrRequestsWake(largestUp),
       let packet = ports.next(input)
     {
@@ -71,22 +93,15 @@ struct MessagePorts {
   }
 
   /// Reports what was dropped since the last report, at the end of the session.
-  mutating func conclude(_ ports: inout Ports) { reportDropped(&ports, isLast: true) }
+  mutating func conclude(_ ports: inout Ports) { reportLosses(&ports, isLast: true) }
 
   // MARK: To the network
 
   private mutating func send(_ bytes: Span<UInt8>, _ ports: inout Ports) -> Bool {
     let count = bytes.count
     guard count <= largestUp else {
-      ports.post(Self.errorEvent) { event in
-        event.field("vendor", "rtc")
-        event.field("name", "tooLarge")
-        event.field("category", "request")
-        event.field("reaction", "continue")
-        event.field("scope", "command")
-        event.field("bytes", count)
-        event.field("text", "a message at \"data\" is larger than may be sent; it is dropped")
-      }
+      refused.add(count)
+      reportLosses(&ports)
       return false
     }
     if warnAbove > 0, count > warnAbove, warnings.allows(at: ports.now) {
@@ -104,17 +119,16 @@ struct MessagePorts {
   // MARK: From the network
 
   private mutating func deliver(_ ports: inout Ports) throws(NodeFault) -> Bool {
-    guard let record = down.peek() else {
-      reportDropped(&ports)
-      return false
-    }
+    guard let record = down.peek() else { return false }
     let bytes = unsafe record.bytes
     let count = bytes.count
-    if let output, count > 0 {
-      let isText = Self.isText(unsafe bytes.span)
-      if !isText || count > largestDown {
-        dropped += 1
-        reportDropped(&ports)
+    if let output {
+      if count > largestDown {
+        large.add(count)
+        reportLosses(&ports)
+      } else if !Self.isText(unsafe bytes.span) {
+        binary.add(count)
+        reportLosses(&ports)
       } else {
         guard ports.hasRoomOrRequestsWake(output) else { return false }
         var packet = try ports.makePacket(output, bytes: count, of: .none)
@@ -127,17 +141,50 @@ struct MessagePorts {
     return true
   }
 
-  private mutating func reportDropped(_ ports: inout Ports, isLast: Bool = false) {
-    guard dropped > 0, throttle.allows(at: ports.now, isLast: isLast) else { return }
-    let count = dropped
-    dropped = 0
-    ports.post(Self.errorEvent) { event in
+  // MARK: Losses
+
+  /// The names are those of `RTCError`.
+  private mutating func reportLosses(_ ports: inout Ports, isLast: Bool = false) {
+    let now = ports.now
+    let refusals = refused.take(at: now, isLast: isLast)
+    if refusals > 0 {
+      let bytes = refused.bytes
+      ports.post(Self.errorEvent) { event in
+        event.field("vendor", "rtc")
+        event.field("name", "tooLarge")
+        event.field("category", "request")
+        event.field("reaction", "continue")
+        event.field("scope", "command")
+        event.field("bytes", bytes)
+        event.field("count", refusals)
+        event.field("text", "a message at \"data\" is larger than may be sent; it is dropped")
+      }
+    }
+    let largeOnes = large.take(at: now, isLast: isLast)
+    if largeOnes > 0 {
+      Self.post(
+        "tooLarge", category: "request", "received messages are larger than \"largest\"; they are dropped",
+        count: largeOnes, &ports)
+    }
+    let binaries = binary.take(at: now, isLast: isLast)
+    if binaries > 0 {
+      Self.post(
+        "sctpFailed", category: "network", "received messages are not text; they are dropped",
+        count: binaries, &ports)
+    }
+  }
+
+  private static func post(
+    _ name: StaticString, category: StaticString, _ text: StaticString, count: Int, _ ports: inout Ports
+  ) {
+    ports.post(errorEvent) { event in
       event.field("vendor", "rtc")
-      event.field("category", "network")
+      event.field("name", name)
+      event.field("category", category)
       event.field("reaction", "continue")
       event.field("scope", "connection")
       event.field("count", count)
-      event.field("text", "received messages are not text, or larger than \"largest\"; they are dropped")
+      event.field("text", text)
     }
   }
 

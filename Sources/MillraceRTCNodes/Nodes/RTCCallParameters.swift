@@ -31,11 +31,16 @@ enum RTCCallParameters {
     _ setup: borrowing NodeSetup, _ media: SignalMedia
   ) throws(NodeProblem) -> RTCCallSettings {
     let parameters = setup.parameters
+    try checkInterfaces(parameters)
     var settings = RTCCallSettings()
     settings.session = session(setup, media)
     settings.servers = try servers(parameters)
     settings.resolve = RTCServers.resolve
     settings.dataLabel = parameters.string("dataLabel")
+    // What the peer may send: a node of data takes what fits into its link.
+    settings.largestMessage =
+      RTCNodeCall.isWantedForData(setup) || !parameters.has("largest")
+      ? DataLink.messageBytes : parameters.integer("largest")
     settings.hasDataPorts = setup.inputs[2].isLinked || setup.outputs[2].isLinked
     settings.signal = .milliseconds(Int64(parameters.integer("signal")))
     settings.media = .milliseconds(Int64(parameters.integer("media")))
@@ -90,6 +95,23 @@ enum RTCCallParameters {
 
   // MARK: ICE
 
+  /// Checks that this machine has the addresses of `interfaces`. When a node starts: the machine that checks a graph may be another one.
+  static func checkInterfaces(
+    _ parameters: ParameterValues, among own: [DatagramAddress] = LocalAddresses.all()
+  ) throws(NodeProblem) {
+    // Without an answer of the system ICE says what cannot be used.
+    guard !own.isEmpty else { return }
+    let missing = parameters.strings("interfaces").filter { !LocalAddresses.contains($0, among: own) }
+    guard !missing.isEmpty else { return }
+    let quoted = missing.map { "\"\($0)\"" }.joined(separator: ", ")
+    let names = own.map(\.host)
+    let shown = names.prefix(LocalAddresses.mostShown).joined(separator: ", ")
+    let others = names.count > LocalAddresses.mostShown ? ", …" : ""
+    let wrong = missing.count == 1 ? "is no address" : "are no addresses"
+    throw NodeProblem(
+      "\(quoted) \(wrong) of this machine", parameter: "interfaces", cure: "use some of \(shown)\(others)")
+  }
+
   private static func ice(_ parameters: ParameterValues) -> ICESettings {
     var ice = ICESettings()
     ice.isLite = parameters.bool("lite")
@@ -103,16 +125,23 @@ enum RTCCallParameters {
     return ice
   }
 
-  /// The STUN and TURN servers.
-  /// - Throws: which of them is not written as one.
-  static func servers(_ parameters: ParameterValues) throws(NodeProblem) -> [SignalServer] {
-    let (user, password) = (parameters.given("turnUser"), parameters.given("turnSecret"))
-    var servers: [SignalServer] = []
-    for url in parameters.strings("servers") {
-      if let problem = RTCServers.problem(url) {
-        throw NodeProblem(
+  /// What is wrong with the entries of `servers`, one problem for each.
+  static func serverProblems(_ parameters: ParameterValues) -> [NodeProblem] {
+    parameters.strings("servers").compactMap { url in
+      RTCServers.problem(url).map { problem in
+        NodeProblem(
           problem, parameter: "servers", cure: "write stun:host:port or turn:host:port?transport=udp")
       }
+    }
+  }
+
+  /// The STUN and TURN servers.
+  /// - Throws: the first that is not written as one.
+  static func servers(_ parameters: ParameterValues) throws(NodeProblem) -> [SignalServer] {
+    let (user, password) = (parameters.given("turnUser"), parameters.given("turnSecret"))
+    if let problem = serverProblems(parameters).first { throw problem }
+    var servers: [SignalServer] = []
+    for url in parameters.strings("servers") {
       let isRelay = url.lowercased().hasPrefix("turn")
       servers.append(
         SignalServer(url: url, user: isRelay ? user : nil, password: isRelay ? password : nil))
@@ -131,10 +160,24 @@ enum RTCCallParameters {
   }
 
   /// An address in a parameter.
-  static func address(_ text: String, _ parameter: String = "url") throws(NodeProblem) -> WebAddress {
+  /// - Parameter schemes: those that the form of signalling can use.
+  static func address(
+    _ text: String, _ parameter: String = "url", schemes: [WebAddress.Scheme] = [.https, .http]
+  ) throws(NodeProblem) -> WebAddress {
+    let scheme = text.prefix { $0 != ":" }.lowercased()
+    guard schemes.contains(where: { $0.rawValue == scheme }) else {
+      throw NodeProblem("the address must begin with \(words(schemes))", parameter: parameter)
+    }
     do throws(NetError) { return try WebAddress(text) } catch {
       throw NodeProblem(error.text, parameter: parameter)
     }
+  }
+
+  /// `https:, http: or ws:`.
+  private static func words(_ schemes: [WebAddress.Scheme]) -> String {
+    let names = schemes.map { "\($0.rawValue):" }
+    guard names.count > 1, let last = names.last else { return names.joined() }
+    return "\(names.dropLast().joined(separator: ", ")) or \(last)"
   }
 
   /// `proxy`.

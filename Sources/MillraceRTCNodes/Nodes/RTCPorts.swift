@@ -80,8 +80,9 @@ struct RTCPorts: ~Copyable {
   ) throws(NodeProblem) {
     let (inputs, outputs) = (Self.linked(inputs, setup), Self.linked(outputs, setup))
     let parameters = setup.parameters
-    let exchange = RTCExchange(
-      Self.use(inputs, outputs), events: parameters.integer("eventBytes"), waker: setup.waker)
+    var use = Self.use(inputs, outputs)
+    use.hasL16 = sound?.codecs.contains { $0.kind == .l16 } ?? false
+    let exchange = RTCExchange(use, events: parameters.integer("eventBytes"), waker: setup.waker)
     let soundUp = try Self.soundUp(setup, inputs.audio, sound)
     let soundDown = try Self.soundDown(setup, outputs.audio)
     let pictureUp = Self.pictureUp(setup, inputs.video)

@@ -65,6 +65,21 @@ enum RTCResolution {
     checkCodecs(&resolution)
     checkPictures(&resolution)
     checkICE(&resolution)
+    checkReconnection(&resolution)
+  }
+
+  private static func checkReconnection(_ resolution: inout Resolution) {
+    let parameters = resolution.parameters
+    guard let first = parameters["first"]?.asNumber, let most = parameters["most"]?.asNumber, first > most
+    else { return }
+    resolution.refuse(
+      "first", "\"first\" is \(text(first)) ms and \"most\" \(text(most)) ms",
+      cure: "set the first delay at most as long as the longest")
+  }
+
+  /// Whole numbers without a fraction.
+  private static func text(_ number: Double) -> String {
+    Int(exactly: number).map { "\($0)" } ?? "\(number)"
   }
 
   // MARK: Media
@@ -140,11 +155,17 @@ enum RTCResolution {
   static func checkICE(_ resolution: inout Resolution) {
     let parameters = resolution.parameters
     let ports = parameters["ports"]?.integers ?? []
-    if ports.count == 1 || ports.count == 2 && ports[0] > ports[1] {
-      resolution.refuse("ports", "it must be the first and the last port", cure: "write [40000, 40100]")
+    if ports.count == 1 {
+      resolution.refuse(
+        "ports", "it must be the first and the last port, and has \(ports[0]) only",
+        cure: "write [\(ports[0]), \(min(ports[0] + 100, 65_535))]")
+    } else if ports.count == 2, ports[0] > ports[1] {
+      resolution.refuse(
+        "ports", "the first port, \(ports[0]), is above the last, \(ports[1])",
+        cure: "write [\(ports[1]), \(ports[0])]")
     }
-    do throws(NodeProblem) { _ = try RTCCallParameters.servers(parameters) } catch {
-      resolution.refuse(error.parameter, error.text, cure: error.cure)
+    for problem in RTCCallParameters.serverProblems(parameters) {
+      resolution.refuse(problem.parameter, problem.text, cure: problem.cure)
     }
     for text in parameters.strings("interfaces") where DatagramAddress(host: text, port: 0) == nil {
       resolution.refuse(
@@ -185,18 +206,13 @@ enum RTCResolution {
   // MARK: Signalling
 
   /// Checks an address of signalling: its scheme, and that it may be used without TLS.
-  /// - Parameters:
-  ///   - schemes: those allowed.
-  ///   - words: how they are named: `http: or https:`.
+  /// - Parameter schemes: those allowed.
   static func checkAddress(
-    _ resolution: inout Resolution, _ text: String, schemes: [WebAddress.Scheme], words: String
+    _ resolution: inout Resolution, _ text: String, schemes: [WebAddress.Scheme]
   ) {
     let parameters = resolution.parameters
-    do throws(NetError) {
-      let address = try WebAddress(text)
-      guard schemes.contains(address.scheme) else {
-        return resolution.refuse("url", "the address must begin with \(words)")
-      }
+    do throws(NodeProblem) {
+      let address = try RTCCallParameters.address(text, schemes: schemes)
       if !parameters.bool("verify") && !address.isLoopback {
         resolution.refuse(
           "verify", "verification may be disabled only for this machine",
@@ -205,10 +221,10 @@ enum RTCResolution {
       if !address.isSecure && !address.isLoopback && !parameters.bool("plain") {
         resolution.refuse(
           "url", "the session would be arranged over the network in plain text",
-          cure: "use \(schemes.contains(.https) ? "https:" : "wss:"), or set \"plain\" to true")
+          cure: "use \(address.scheme == .ws ? "wss:" : "https:"), or set \"plain\" to true")
       }
     } catch {
-      resolution.refuse("url", error.text)
+      resolution.refuse("url", error.text, cure: error.cure)
     }
   }
 

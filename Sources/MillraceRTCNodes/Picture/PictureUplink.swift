@@ -5,7 +5,8 @@ internal import Synchronization
 /// From a node's input of encoded pictures to the thread of its sessions: one record `picture` for each packet.
 ///
 /// - A picture that finds no room, that nobody takes, or that is too large is dropped and counted. Those after it cannot be decoded: they
-///   are dropped up to the next key frame, which is asked for by the event `extra` `keyframeRequested`, at once and then every second.
+///   are dropped up to the next key frame, which is asked for by the event `extra` `keyframeRequested`, at once and then every second, but
+///   not while nobody takes pictures.
 /// - The same is done after a gap: a jump of the positions, or the flag `discontinuity` or `lost`. At the beginning, and when somebody
 ///   takes pictures again, nothing is sent before a key frame either.
 /// - What a picture is, its bytes tell; the flag `key` may be missing.
@@ -55,7 +56,7 @@ struct PictureUplink {
     // The stand-in of a lost picture.
     guard bytes.count > 0 else { return true }
     let isKey = EncodedPicture.isKey(bytes, of: codec.kind)
-    guard exchange.takers.load(ordering: .relaxed) > 0 else {
+    guard exchange.pictureTakers.load(ordering: .relaxed) > 0 else {
       counts.dropped += 1
       needsKey = true
       return true

@@ -208,6 +208,7 @@ final class PlainCall: RTCLoopMember, @unchecked Sendable {
   private func updateTakers() {
     let takes = settings.sends && phase == .open && session?.target != nil
     let count = takes ? 1 : 0
+    exchange.pictureTakers.store(settings.session.isVideo ? count : 0, ordering: .releasing)
     if exchange.takers.exchange(count, ordering: .acquiringAndReleasing) != count { exchange.waker.wake() }
   }
 
@@ -259,6 +260,7 @@ final class PlainCall: RTCLoopMember, @unchecked Sendable {
     if let error { context.post(.error(error)) }
     failure = error
     change(.closed)
+    exchange.pictureTakers.store(0, ordering: .releasing)
     exchange.takers.store(0, ordering: .releasing)
     LastRequests.end()
   }
@@ -294,7 +296,9 @@ extension PlainCall {
   func mute(_ track: DialogTrack, _ isOn: Bool) {
     if track == .audio { uplink.isSoundMuted = isOn } else { uplink.arePicturesMuted = isOn }
     // Pictures that follow the pause refer to some that were left out.
-    if track == .video, !isOn { context.noteKeyFrameWish() }
+    if track == .video, !isOn, exchange.pictureTakers.load(ordering: .relaxed) > 0 {
+      context.noteKeyFrameWish()
+    }
   }
 
   func hear(_ track: DialogTrack, _ isOn: Bool) {

@@ -43,7 +43,7 @@ struct PlainReports {
           since: last, in: lastAt.map { now - $0 }, dropped: dropped,
           unsent: CallUsage.Unsent(media: unsent))))
     (last, lastAt) = (usage, now)
-    let measured = quality.note(statistics, since: counts, peer: nil)
+    let measured = quality.note(statistics, since: counts, peer: nil, at: now)
     counts = statistics
     if let measured { context.post(.netQuality(measured.quality)) }
   }

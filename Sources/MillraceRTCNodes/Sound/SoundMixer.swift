@@ -25,7 +25,7 @@ final class SoundMixer {
   private let channels: Int
   private let sample: SampleType
   private let settings: JitterPlayer.Settings
-  private let pool: BlockPool
+  private let pool = SoundPool(sources: SoundMixer.sources)
   private var places: [SoundSource] = []
   private var resampler: Resampler
   private var limiter: Limiter
@@ -69,8 +69,6 @@ final class SoundMixer {
       release: rate / 20)
     sum = FrameBuffer(byteCount: mixRate / 100 * channels * 4)
     made = FrameBuffer(byteCount: frames * channels * 4)
-    pool = BlockPool(
-      blockBytes: SoundSource.packetBytes, blockCount: Self.sources * SoundSource.packets)
     places.reserveCapacity(Self.sources)
     // Nearly always the first source.
     places.append(
@@ -251,5 +249,28 @@ final class SoundMixer {
     for index in 0..<places.count where places[index].id != nil { places[index].add(to: &all) }
     all.unheard += unheard
     return all
+  }
+}
+
+/// The memory of packets of sound that wait in jitter buffers. Those of a voice take small blocks, eight of which share a page, so that a
+/// call touches few pages; others, and those for which no small block is left, take large ones. One thread; no heap after `init`.
+final class SoundPool {
+  /// Bytes of a small block: 20 ms of Opus at up to 179 kb/s, or of a telephone's codec as 16-bit PCM.
+  static let smallBytes = 448
+
+  private let small: BlockPool
+  private let large: BlockPool
+
+  /// Reserves the packets that so many sources keep at most, in either size.
+  init(sources: Int) {
+    let count = sources * SoundSource.packets
+    small = BlockPool(blockBytes: Self.smallBytes, blockCount: count)
+    large = BlockPool(blockBytes: SoundSource.packetBytes, blockCount: count)
+  }
+
+  /// Takes a block for a packet of up to `SoundSource.packetBytes`; nil when there is none.
+  func take(_ bytes: Int) -> Block? {
+    if bytes <= Self.smallBytes, small.hasFree { return small.take() }
+    return large.take()
   }
 }

@@ -32,7 +32,7 @@ final class SoundSource {
   /// Packets that could not be read.
   private var broken = 0
 
-  private let pool: BlockPool
+  private let pool: SoundPool
   private let rate: Int
   private let channels: Int
   private let mixChannels: Int
@@ -53,10 +53,10 @@ final class SoundSource {
   /// - Parameters:
   ///   - rate: of the mix in Hz: one of Opus.
   ///   - channels: of the mix.
-  ///   - pool: has `packets` blocks of `packetBytes` for it.
+  ///   - pool: has `packets` blocks for it.
   /// - Throws: when the codec cannot be played.
   init(
-    _ codec: SoundCodec, rate mixRate: Int, channels mixChannels: Int, pool: BlockPool,
+    _ codec: SoundCodec, rate mixRate: Int, channels mixChannels: Int, pool: SoundPool,
     _ settings: JitterPlayer.Settings
   ) throws(NodeProblem) {
     self.codec = codec
@@ -120,7 +120,9 @@ final class SoundSource {
     let quiet = now &- heardAt
     heardAt = now
     hasEnded = false
-    guard let frames = frameCount(of: payload), let block = pool.take() else { return broken += 1 }
+    guard let frames = frameCount(of: payload) else { return broken += 1 }
+    let bytes = codec.kind == .opus ? payload.count : frames * codec.channels * 2
+    guard let block = pool.take(bytes) else { return broken += 1 }
     let position = rescale(place(head, after: quiet), from: codec.clockRate, to: rate)
     let length = Int(rescale(Int64(frames), from: codec.clockRate, to: rate))
     var packet = Packet(block, byteCount: 0)

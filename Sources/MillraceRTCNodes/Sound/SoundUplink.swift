@@ -15,7 +15,7 @@ internal import Synchronization
 /// - The end of an utterance, and of the input, sends what is left, completed with silence.
 /// - While nobody takes sound, the input is drained and counted. Nothing waits for the network.
 /// - Node's thread. No heap, lock or system call but one wake-up of the sessions' thread a call, which encodes at most `mostFrames`
-///   frames.
+///   frames. Only when another codec than before is agreed on, its encoder is made.
 struct SoundUplink: ~Copyable {
   /// Most frames that one call encodes, and most pieces that it converts.
   private static let mostFrames = 8
@@ -35,7 +35,9 @@ struct SoundUplink: ~Copyable {
   /// Nil: the input carries Opus.
   private let sample: SampleType?
   private let ptime: Int
-  private let lanes: [SoundLane]
+  private let settings: SoundUplinkSettings
+  /// The only lane that there is, of the first codec or of the one agreed on last; nil: there is nothing to encode.
+  private var made: SoundLane?
   /// The lane of the codec agreed on; nil: none, or there is nothing to encode.
   private var lane: SoundLane?
   private var outbox = SoundOutbox()
@@ -60,7 +62,7 @@ struct SoundUplink: ~Copyable {
   private var endsUtterance = false
   private var isFlushed = false
 
-  /// Creates an uplink; reserves all its memory.
+  /// Creates an uplink; reserves its memory for the first codec.
   /// - Parameter shape: of the input: PCM or Opus.
   /// - Throws: when the input cannot be converted to one of the codecs.
   init(_ shape: OutputShape, _ settings: SoundUplinkSettings) throws(NodeProblem) {
@@ -69,7 +71,7 @@ struct SoundUplink: ~Copyable {
         "packets of \(settings.ptime) ms are not possible with every codec", parameter: "ptime",
         cure: "set 10, 20, 40 or 60")
     }
-    var lanes: [SoundLane] = []
+    var made: SoundLane?
     let width: Int
     let kind: SampleType?
     switch shape.format {
@@ -82,14 +84,17 @@ struct SoundUplink: ~Copyable {
       width = channels
       kind = sample
       for codec in settings.codecs where codec.kind != .telephone {
-        lanes.append(try SoundLane(codec, rate: rate, channels: channels, settings))
+        // Each once, as a codec that cannot be sent is an error now, and not in a call.
+        let lane = try SoundLane(codec, rate: rate, channels: channels, settings)
+        if made == nil { made = lane }
       }
     case .opus(_, let channels):
       width = channels
       kind = nil
     default: throw NodeProblem("\"audio\" takes PCM or Opus", cure: "decode it before")
     }
-    self.lanes = lanes
+    self.made = made
+    self.settings = settings
     rate = shape.format.rate ?? OpusPayload.clockRate
     channels = width
     sample = kind
@@ -180,11 +185,25 @@ struct SoundUplink: ~Copyable {
       if let reason = refusesOpus { refuse(reason) }
       return
     }
-    lane = lanes.first {
-      $0.encoder.codec.packed == packed || $0.encoder.codec.kind == .opus && codec.kind == .opus
-    }
+    lane = takeLane(codec)
     lane?.reset()
     if lane == nil { refuse(.noEncoder(codec)) }
+  }
+
+  /// The lane of a codec: the one that there is, or another in its place. Nil: the codec is not listed.
+  private mutating func takeLane(_ codec: SoundCodec) -> SoundLane? {
+    func fits(_ other: SoundCodec) -> Bool {
+      other.packed == codec.packed || other.kind == .opus && codec.kind == .opus
+    }
+    if let made, fits(made.encoder.codec) { return made }
+    guard let listed = settings.codecs.first(where: fits) else { return nil }
+    // Not two at a time.
+    made = nil
+    do throws(NodeProblem) {
+      let lane = try SoundLane(listed, rate: rate, channels: channels, settings)
+      made = lane
+      return lane
+    } catch { return nil }
   }
 
   /// Why packets of Opus cannot be sent; nil: they can.

@@ -5,7 +5,7 @@ struct SoundUplinkSettings: Sendable {
   /// Lengths of packets in milliseconds that every codec has.
   static let packetTimes = [10, 20, 40, 60]
 
-  /// Codecs that may be agreed on. What their encoders need is reserved for each.
+  /// Codecs that may be agreed on. There is one encoder at a time: the first codec's from the beginning, then that of the codec agreed on.
   var codecs = [
     SoundCodec.opus, SoundCodec(kind: .pcmu, clockRate: 8_000, channels: 1),
     SoundCodec(kind: .pcma, clockRate: 8_000, channels: 1),

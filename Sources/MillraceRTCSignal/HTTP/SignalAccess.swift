@@ -1,4 +1,5 @@
 internal import MillraceCore
+internal import MillraceDialog
 internal import MillraceNet
 
 /// How the requests of a form of signalling reach its server, and what they carry to prove who sends them.
@@ -84,6 +85,13 @@ struct SignalAccess: Sendable {
     // Whether plaintext is allowed was said above.
     request.allowsPlainCredentials = true
     return request.problem.map { NodeProblem($0.text, parameter: "headers") }
+  }
+
+  /// Reads the file of `roots`. What is wrong with it is no failure of the network, and no further attempt makes it right.
+  func checkRoots() throws(DialogError) {
+    do throws(NetError) { try trust.check(for: url) } catch {
+      throw RTCError.failed.error(error.text, reaction: .refuse)
+    }
   }
 
   /// True where nobody on the way can read or change what is sent, or the user has allowed it.

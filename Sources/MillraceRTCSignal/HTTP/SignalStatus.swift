@@ -1,3 +1,4 @@
+internal import Glibc
 internal import MillraceDialog
 internal import MillraceNet
 
@@ -5,8 +6,6 @@ internal import MillraceNet
 enum SignalStatus {
   /// The wait where a server asks for one and does not say how long, in milliseconds.
   static let usualWait = 1_000
-  /// The longest wait that is kept to, in milliseconds: a wrong header must not stop a node for a day.
-  static let mostWait = 3_600_000
 
   /// A status that is no success.
   /// - Parameters:
@@ -14,7 +13,11 @@ enum SignalStatus {
   ///   - server: host and port of the server.
   ///   - retryAfter: the header.
   ///   - key: the parameter that holds what the request proved itself with; nil: nothing.
-  static func error(_ status: Int, of server: String, retryAfter: String?, key: String?) -> DialogError {
+  ///   - unix: the Unix time in nanoseconds.
+  static func error(
+    _ status: Int, of server: String, retryAfter: String?, key: String?,
+    at unix: Int64 = SignalStatus.unixTime
+  ) -> DialogError {
     func error(_ kind: RTCError, _ text: String, _ reaction: DialogError.Reaction? = nil) -> DialogError {
       kind.error("\(server) \(text)", code: status, reaction: reaction)
     }
@@ -30,11 +33,17 @@ enum SignalStatus {
         .signalRefused, "does not take the request (status \(status)); check whether the URL is an endpoint")
     case 406, 415, 422:
       return error(.badOffer, "refuses the offer (status \(status)); check directions and codecs")
-    case 409: return error(.duplicate, "has another publisher at this path (status 409); end that one first")
+    case 409:
+      let wait = retryAfter.flatMap { milliseconds($0, at: unix) }
+      return error(
+        .duplicate, "has another publisher at this path (status 409); end that one first",
+        wait.map { .retry(afterMilliseconds: $0) })
     case 429, 503:
-      let wait = milliseconds(retryAfter) ?? usualWait
-      let text = "asks to try again later (status \(status)), after \(wait) ms"
-      return error(.tooManyRequests, text, .retry(afterMilliseconds: wait))
+      let text = "asks to try again later (status \(status))"
+      let wait: Int? = if let retryAfter { milliseconds(retryAfter, at: unix) } else { usualWait }
+      // Nobody knows when: the back-off decides.
+      guard let wait else { return error(.tooManyRequests, text, .reconnect) }
+      return error(.tooManyRequests, "\(text), after \(wait) ms", .retry(afterMilliseconds: wait))
     case 408, 425, 500...599:
       return error(.signalRefused, "failed (status \(status)); its log may say why", .reconnect)
     default: return error(.signalRefused, "refused the request (status \(status)); check the URL")
@@ -63,11 +72,15 @@ enum SignalStatus {
     }
   }
 
-  /// The wait of `Retry-After` (RFC 9110 section 10.2.3) in seconds; a date is taken for none.
-  static func milliseconds(_ retryAfter: String?) -> Int? {
-    guard let text = retryAfter, !text.isEmpty, text.utf8.count <= 9,
-      text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let seconds = Int(text)
-    else { return nil }
-    return max(1, min(seconds * 1_000, mostWait))
+  /// The wait of `Retry-After`, rounded up; nil: it cannot be read.
+  private static func milliseconds(_ retryAfter: String, at unix: Int64) -> Int? {
+    RetryAfter.wait(retryAfter, at: unix).map { max(1, Int(($0 + 999_999) / 1_000_000)) }
+  }
+
+  /// Nanoseconds since 1970, which dates of servers are compared with.
+  static var unixTime: Int64 {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 }

@@ -100,9 +100,11 @@ package final class RTSClient: Signalling {
   }
 
   private func ask() {
-    if let problem = settings.problem {
-      return fail(RTCError.failed.error("\(problem)", reaction: .refuse))
+    let access: SignalAccess
+    do throws(NodeProblem) { access = try settings.access() } catch {
+      return fail(RTCError.failed.error("\(error)", reaction: .refuse))
     }
+    do throws(DialogError) { try access.checkRoots() } catch { return fail(error) }
     report(.wantsOffer(Self.session, settings.media, servers: []))
   }
 

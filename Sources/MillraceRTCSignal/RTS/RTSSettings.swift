@@ -42,6 +42,12 @@ package struct RTSSettings: Sendable {
 
   /// How the server is reached.
   func access() throws(NodeProblem) -> SignalAccess {
+    let scheme = Self.overHTTP(url).prefix { $0 != ":" }.lowercased()
+    guard scheme == "https" || scheme == "http" else {
+      throw NodeProblem(
+        "the address of a stream must begin with artc:, https: or http:", parameter: "url",
+        cure: "write it as artc://domain/app/stream")
+    }
     let stream: WebAddress
     do throws(NetError) { stream = try WebAddress(Self.overHTTP(url)) } catch {
       throw NodeProblem(error.text, parameter: "url", cure: "write it as artc://domain/app/stream")

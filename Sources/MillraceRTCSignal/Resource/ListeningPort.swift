@@ -129,7 +129,9 @@ final class ListeningPort: Sendable {
   private static func error(_ problem: NetError) -> DialogError {
     // A port may become free; a certificate does not become right.
     let isFinal = problem.kind == .address || problem.kind == .tls
-    return RTCError.network.error(problem.text, reaction: isFinal ? .refuse : .reconnect)
+    return isFinal
+      ? RTCError.failed.error(problem.text, reaction: .refuse)
+      : RTCError.network.error(problem.text, reaction: .reconnect)
   }
 
   private func forget() {
@@ -159,7 +161,9 @@ final class ListeningPort: Sendable {
     let end = path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
     let folder = end == path.startIndex ? "/" : String(path[..<end])
     guard let member = members[folder], end < path.endIndex else {
-      return .answer(ResourceResponse(origin: nil).text(404, "there is nothing at this path\n"))
+      let text = "there is nothing at this path"
+      for member in members.values { member.noteRefused(by: request.peer, 404, text) }
+      return .answer(ResourceResponse(origin: nil).text(404, text + "\n"))
     }
     return member.decide(request, String(path[path.utf8.index(after: end)...]))
   }

@@ -9,13 +9,20 @@ struct ResourceResponse: Sendable {
 
   /// Seconds for which a browser may remember a preflight.
   private static let preflightSeconds = 600
-  /// Seconds after which a client that found no room may ask again.
+  /// Seconds after which a client that found no room, or a publisher in its place, may ask again. A publisher that has vanished keeps its
+  /// place until its consent runs out.
   private static let retrySeconds = 1
 
   /// The page that asks; the admission rules have let it in. Nil: no page.
   let origin: String?
 
-  init(origin: String?) { self.origin = origin }
+  /// Called with each status that refuses, and its text.
+  var note: (@Sendable (Int, String) -> Void)?
+
+  init(origin: String?, note: (@Sendable (Int, String) -> Void)? = nil) {
+    self.origin = origin
+    self.note = note
+  }
 
   private var shared: [(name: String, value: String)] {
     guard let origin else { return [] }
@@ -28,13 +35,16 @@ struct ResourceResponse: Sendable {
     ]
   }
 
-  /// A response with a line of text.
+  /// A response with a line of text: a refusal, which is noted, where the status is 400 or more.
   func text(
     _ status: Int, _ text: String, _ headers: [(name: String, value: String)] = []
   ) -> HTTPServer.Response {
     var response = HTTPServer.Response.text(text, status: status)
     response.headers += headers + shared
-    if status == 503 { response.headers.append(("Retry-After", String(Self.retrySeconds))) }
+    if status == 409 || status == 503 {
+      response.headers.append(("Retry-After", String(Self.retrySeconds)))
+    }
+    if status >= 400 { note?(status, text) }
     return response
   }
 

@@ -13,7 +13,7 @@ internal import MillraceRTCWire
 ///
 /// Pages of browsers are let in as `ServerAdmission` says. The bearer is compared in constant time, and asked for before anything else is
 /// told. The address of a session has 128 random bits. Where it listens is reported as the event `extra` `listening` (`port`, `path`), who
-/// was refused as `refused` (`count`, `code`, `text`), at most once a second.
+/// was refused as `refused` (`count` since the last event; `code` and `text` of the latest), whatever the reason, at most once a second.
 ///
 /// Works on the network thread, where it reports; only a network thread that cannot be started is reported from within `begin`.
 package final class ResourceServer: Signalling {
@@ -29,6 +29,7 @@ package final class ResourceServer: Signalling {
     var table: ResourceTable
     /// Requests that have waited for this side so far.
     var requests = 0
+    var refusals = RefusalCount()
   }
 
   private let settings: ResourceServerSettings
@@ -76,7 +77,7 @@ package final class ResourceServer: Signalling {
       let resource = server.state.withLock { state in
         state.table[session].flatMap { state.table.remove($0.id) }
       }
-      resource?.pending?.refuse(503, "the session has ended")
+      resource?.pending?.end(503, "the session has ended")
     }
   }
 
@@ -140,25 +141,48 @@ package final class ResourceServer: Signalling {
       (state.isOver, state.report) = (true, nil)
       return (state.place.take(), state.table.removeAll())
     }
-    for resource in resources { resource.pending?.refuse(503, "the server has ended") }
+    for resource in resources { resource.pending?.end(503, "the server has ended") }
     place?.leave(settings.path)
   }
 
   /// Clients were refused by the rules of the port.
   func report(_ refusals: ServerAdmission.Refusals) {
-    let payload = JSONValue.object([
-      "count": .integer(refusals.count), "code": .integer(refusals.latest.status ?? 0),
-      "text": .string(ServerText.shown("\(refusals.peer): \(refusals.latest)")),
-    ])
+    reportRefused(
+      state.withLock {
+        $0.refusals.add(
+          refusals.count, code: refusals.latest.status ?? 0, text: "\(refusals.peer): \(refusals.latest)")
+      })
+  }
+
+  /// A client was refused by this server, or found nothing at its path of the port.
+  func noteRefused(by peer: String, _ status: Int, _ text: String) {
+    let line = text.prefix { $0 != "\n" }
+    reportRefused(state.withLock { $0.refusals.add(1, code: status, text: "\(peer): \(line)") })
+  }
+
+  private func reportRefused(_ payload: JSONValue?) {
+    guard let payload else { return }
     report(.event(.extra(name: "refused", payload: payload)))
+    _ = NetLoop.shared.run(after: Nanoseconds.milliseconds(RefusalCount.interval)) { [weak self] in
+      guard let self else { return }
+      reportRefused(state.withLock { $0.refusals.next() })
+    }
   }
 
   // MARK: Requests
 
+  /// Makes the responses to a request, and notes those that refuse it.
+  private func response(to request: HTTPServer.Request) -> ResourceResponse {
+    let peer = request.peer
+    return ResourceResponse(origin: request[header: "Origin"]) { [weak self] status, text in
+      self?.noteRefused(by: peer, status, text)
+    }
+  }
+
   /// Decides about a request.
   /// - Parameter id: that of a session; nil: the request is for the endpoint.
   func decide(_ request: HTTPServer.Request, _ id: String?) -> HTTPServer.Decision {
-    let response = ResourceResponse(origin: request[header: "Origin"])
+    let response = response(to: request)
     let methods = id == nil ? ResourceResponse.endpointMethods : ResourceResponse.sessionMethods
     // A preflight carries no credentials (Fetch section 4.8).
     if request.method == "OPTIONS" { return .answer(response.options(methods, isEndpoint: id == nil)) }
@@ -225,7 +249,7 @@ package final class ResourceServer: Signalling {
   // MARK: Offers
 
   private func create(_ request: HTTPServer.Request, _ reply: HTTPReply) {
-    let response = ResourceResponse(origin: request[header: "Origin"])
+    let response = response(to: request)
     let offer: SessionDescription
     do throws(SDPProblem) { offer = try SessionDescription(parsing: request.body) } catch {
       return reply.send(response.text(400, "the offer cannot be used: \(error)\n"))
@@ -310,13 +334,13 @@ package final class ResourceServer: Signalling {
 
   private func delete(_ id: String) {
     guard let resource = state.withLock({ $0.table.remove(id) }) else { return }
-    resource.pending?.refuse(404, "the session has ended")
+    resource.pending?.end(404, "the session has ended")
     report(.sessionEnded(resource.session))
   }
 
   /// Candidates of a client, or an ICE restart. Source of the conditions: RFC 9725 section 4.3.
   private func patch(_ id: String, _ request: HTTPServer.Request, _ reply: HTTPReply) {
-    let response = ResourceResponse(origin: request[header: "Origin"])
+    let response = response(to: request)
     guard let resource = state.withLock({ $0.table[id] }) else {
       return reply.send(response.text(404, "the session has ended\n"))
     }
@@ -324,7 +348,8 @@ package final class ResourceServer: Signalling {
       return reply.send(response.text(428, "the request needs If-Match, with the ETag or with *\n"))
     }
     let tags = condition.split(separator: ",").map { $0.filter { $0 != " " } }
-    guard tags.contains("*") || tags.contains(resource.etag) else {
+    // RFC 9725 section 4.3.3 shows the asterisk in quotes, RFC 9110 section 13.1.1 wants it without.
+    guard tags.contains("*") || tags.contains("\"*\"") || tags.contains(resource.etag) else {
       return reply.send(response.text(412, "the ETag is that of an ICE session that has ended\n"))
     }
     let fragment: TrickleFragment
@@ -369,6 +394,13 @@ extension ResourceTable.Pending {
   }
 
   func refuse(_ status: Int, _ text: String) { send(response.text(status, text + "\n")) }
+
+  /// The session is over for another reason than a refusal, and the client may have gone: not noted.
+  func end(_ status: Int, _ text: String) {
+    var response = response
+    response.note = nil
+    send(response.text(status, text + "\n"))
+  }
 
   /// There is no room for it; nil: the server ends.
   func refuse(_ room: ResourceTable.Room?) {

@@ -45,6 +45,9 @@ package final class WHIPClient: Signalling {
     var waiting = WaitingCandidates()
     /// An offer that restarts ICE and was not sent.
     var restart: SessionDescription?
+    /// The condition that every ICE session meets, as RFC 9725 section 4.3.3 shows it; `*` for a server that keeps to RFC 9110
+    /// section 13.1.1, which takes the asterisk in quotes for a tag and answers 412.
+    var anyTag = "\"*\""
     var patch: SignalExchange?
     var deletion: SignalExchange?
     /// Called when everything is released.
@@ -134,6 +137,7 @@ package final class WHIPClient: Signalling {
     if let problem = settings.problem {
       return fail(RTCError.failed.error("\(problem)", reaction: .refuse))
     }
+    do throws(DialogError) { try access.checkRoots() } catch { return fail(error) }
     report(.wantsOffer(Self.session, settings.media, servers: servers))
   }
 
@@ -259,7 +263,7 @@ package final class WHIPClient: Signalling {
         let local = state.local
       else { return nil }
       if let offer = state.restart.take() {
-        return (Self.patch(resource.address, [("If-Match", "*")], .restart(offer)), offer)
+        return (Self.patch(resource.address, [("If-Match", state.anyTag)], .restart(offer)), offer)
       }
       guard resource.takesCandidates, let waiting = state.waiting.take() else { return nil }
       let fragment = TrickleFragment(
@@ -317,6 +321,7 @@ package final class WHIPClient: Signalling {
     switch response.status {
     case 200: break
     case 404, 410: return fail(Self.gone(response))
+    case 412 where repeatRestart(offer): return
     default:
       if response.status == 405 || response.status == 501 {
         state.withLock { $0.resource?.takesRestarts = false }
@@ -339,6 +344,16 @@ package final class WHIPClient: Signalling {
           "\(server) answered the ICE restart without credentials", reaction: .reconnect))
     }
     report(.answer(Self.session, sdp: answer.text))
+  }
+
+  /// The server takes the asterisk in quotes for a tag. Returns true when the restart, or a newer one, waits to be sent without them.
+  private func repeatRestart(_ offer: SessionDescription) -> Bool {
+    state.withLock { state in
+      guard state.anyTag != "*", case .open = state.phase else { return false }
+      state.anyTag = "*"
+      if state.restart == nil { state.restart = offer }
+      return true
+    }
   }
 
   // MARK: End

@@ -104,8 +104,10 @@
       guard unsafe requestTime(missing[index]) <= now else { continue }
       destination[count] = unsafe UInt16(truncatingIfNeeded: missing[index].number)
       count += 1
-      unsafe missing[index].requested = now
-      unsafe missing[index].tries += 1
+      var asked = unsafe missing[index]
+      asked.requested = now
+      asked.tries += 1
+      unsafe missing[index] = asked
     }
     requests += count
     return count

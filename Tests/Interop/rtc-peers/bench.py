@@ -107,6 +107,13 @@ def end(process):
             process.wait()
 
 
+def kill(process):
+    """Ends a program at once, without a chance to say goodbye."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, 9)
+    process.wait()
+
+
 def finish(process, seconds):
     """Waits for a program, and returns what it has written to both streams."""
     try:

@@ -11,7 +11,7 @@ import traceback
 
 import network
 import sound
-from bench import HERE, Bench, Failure, end, finish, succeed
+from bench import HERE, Bench, Failure, end, finish, kill, succeed
 from network import FAR, FAR6, FAR_LOSSY, NEAR, NEAR6, NEAR_LOSSY
 
 JANUS, JANUS_LITE, AIO, TURN = 8088, 8089, 8070, 3478
@@ -652,6 +652,68 @@ def server_killed(bench):
     if not said(bench, "killed", "state", state="reconnecting") or len(said(bench, "killed", "state", state="listening")) < 2:
         raise Failure("the node has not reconnected: " + str([event.get("state") for event in said(bench, "killed", "state")]))
     return sound.check_tone(bench.path("killed.wav"), [440])
+
+
+@case
+def killed_in_mid_call(bench):
+    """A server that dies without a word: the loss is an error event, and sound returns from the server that takes its place."""
+    port = network.free_port()
+
+    def server(number):
+        return bench.serve(
+            "python3", HERE / "aio.py", "serve", port, bench.folder, log=f"mid-call-{number}.log", until="ready")
+
+    first = server(1)
+    node = {"type": "rtc.whip", "url": f"http://{FAR}:{port}/whip/echo", "mode": "sendrecv", "first": 300, "most": 1000}
+    process = talk(bench, "mid-call", node, seconds=22)
+    events = pathlib.Path(bench.path("mid-call.jsonl"))
+    wait_until(lambda: events.exists() and said(bench, "mid-call", "latency", name="firstAudio"), "nothing was heard")
+    time.sleep(1)
+    kill(first)
+    wait_until(lambda: said(bench, "mid-call", "error"), "the loss was not reported")
+    server(2)
+    succeed(process, 60)
+    names = [error.get("name") for error in said(bench, "mid-call", "error")]
+    # The server has named the session, so that ICE is restarted first, which finds nobody, or nobody who knows the session.
+    if names[0] not in ("consentLost", "network", "signalRefused"):
+        raise Failure(f"the loss is reported as {names}")
+    if not said(bench, "mid-call", "state", state="reconnecting") or len(said(bench, "mid-call", "connected")) < 2:
+        raise Failure("the node has not reconnected: " + str([event.get("state") for event in said(bench, "mid-call", "state")]))
+    return f"{names[0]}, {gap(bench, 'mid-call')}"
+
+
+def gap(bench, name):
+    """What is heard at the end of a call that was silent for a while. The file has the silence, too: it grows with the clock."""
+    silence = sound.longest_silence(bench.path(f"{name}.wav"))
+    if silence < 2000:
+        raise Failure(f"the sound was never gone: silent for {silence} ms at most")
+    return f"silent for {silence / 1000:.1f} s, then " + sound.check_tone(bench.path(f"{name}.wav"), [440])
+
+
+@case
+def ice_restart(bench):
+    """The way back is lost for some seconds: ICE is restarted in the session that there is, and nothing is begun again."""
+    # An address of its own, so that no other case notices.
+    address = bench.network.add_address()
+    node = {"type": "rtc.janus", "url": janus(bench), "plugin": "echotest", "interfaces": [address]}
+    process = talk(bench, "ice-restart", node, seconds=23)
+    events = pathlib.Path(bench.path("ice-restart.jsonl"))
+    wait_until(lambda: events.exists() and said(bench, "ice-restart", "latency", name="firstAudio"), "nothing was heard")
+    # Until libnice has checked the pair again, silence is no verdict.
+    time.sleep(4)
+    bench.network.lose(address)
+    try:
+        wait_until(lambda: said(bench, "ice-restart", "state", state="reconnecting"), "the interruption was not noticed")
+    finally:
+        bench.network.find(address)
+    succeed(process, 60)
+    states = [event.get("state") for event in said(bench, "ice-restart", "state")]
+    if said(bench, "ice-restart", "error") or len(said(bench, "ice-restart", "connected")) != 1:
+        raise Failure(f"the session has not survived: {states}, {said(bench, 'ice-restart', 'error')}")
+    place = states.index("reconnecting")
+    if "listening" not in states[place:]:
+        raise Failure(f"the session has not recovered: {states}")
+    return gap(bench, "ice-restart")
 
 
 @case

@@ -18,6 +18,9 @@ NEAR, FAR = "10.77.0.2", "10.77.0.1"
 NEAR6, FAR6 = "fd77::2", "fd77::1"
 NEAR_LOSSY, FAR_LOSSY = "10.78.0.2", "10.78.0.1"
 
+# A link-layer address that no interface has; locally administered.
+NOBODY = "02:00:00:00:00:99"
+
 # <linux/if_tun.h>
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 
@@ -35,7 +38,7 @@ class Network:
 
     def __init__(self):
         self.near, self.far = f"mr-near-{os.getpid()}", f"mr-far-{os.getpid()}"
-        self.lossy = None
+        self.lossy, self.added = None, 0
         for name in (self.near, self.far):
             run("ip", "netns", "add", name)
             run("ip", "-n", name, "link", "set", "lo", "up")
@@ -53,6 +56,21 @@ class Network:
     def make_lossy(self, loss, burst, delay):
         """Adds the second wire: `loss` in percent in bursts of `burst` packets on average, `delay` in seconds each way."""
         self.lossy = LossyWire((self.near, NEAR_LOSSY), (self.far, FAR_LOSSY), loss, burst, delay)
+
+    def add_address(self):
+        """Another address of the near side, and which."""
+        self.added += 1
+        address = f"10.77.0.{100 + self.added}"
+        run("ip", "-n", self.near, "address", "add", f"{address}/24", "dev", "wire")
+        return address
+
+    def lose(self, address):
+        """From now on nothing of the far side reaches an address of the near one, and nobody is told. The other way stays open."""
+        run("ip", "-n", self.far, "neigh", "replace", address, "lladdr", NOBODY, "dev", "wire", "nud", "permanent")
+
+    def find(self, address):
+        """Opens the way again that `lose` has closed."""
+        run("ip", "-n", self.far, "neigh", "del", address, "dev", "wire")
 
     def close(self):
         if self.lossy:

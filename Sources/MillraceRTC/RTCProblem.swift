@@ -6,6 +6,8 @@ public enum RTCProblem: Error, Sendable, Equatable, CustomStringConvertible {
   case library(String)
   /// A value that was given is wrong: what, and how to repair it.
   case value(String)
+  /// This machine has no address that can be offered.
+  case noAddress(String)
 
   /// What is wrong, and the cure.
   public var description: String {
@@ -13,6 +15,7 @@ public enum RTCProblem: Error, Sendable, Equatable, CustomStringConvertible {
     case .system(let what, let number): "\(what): the system refuses it (errno \(number))"
     case .library(let what): what
     case .value(let what): what
+    case .noAddress(let what): what
     }
   }
 }

@@ -80,7 +80,7 @@ struct NodeReferenceTests {
         """)
   }
 
-  @Test("a node of another type is refused, and where none would do the types are told")
+  @Test("a node of another type is refused, and where none would do the message lists the types")
   func type() {
     let words = words([
       ("tone", #""type": "audio.tone""#), ("one", #""type": "own.channel", "of": "tone""#),
@@ -142,7 +142,7 @@ struct NodeReferenceTests {
       }, "\(unknown)")
   }
 
-  @Test("an integer where a string belongs is told with its quotes, unless it is secret")
+  @Test("an integer where a string belongs is shown with quotes, unless it is secret")
   func quotes() {
     let plain = words([("a", #""type": "own.door", "knock": "x", "room": 1234"#)])
     #expect(

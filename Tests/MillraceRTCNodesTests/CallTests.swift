@@ -251,7 +251,7 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
     a.call.stop()
   }
 
-  @Test("a medium that one side refuses is reported by both, and the rest of the session goes on")
+  @Test("a medium that one side refuses is reported by both, and the session continues")
   func refusedMedium() async throws {
     let loop = try RTCLoop()
     defer { loop.stop() }
@@ -281,7 +281,7 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
     try await stop(a, b)
   }
 
-  @Test("pictures that never come, though sound does, are reported once, and the session goes on")
+  @Test("pictures that never come, though sound does, are reported once, and the session continues")
   func missingPictures() async throws {
     let loop = try RTCLoop()
     defer { loop.stop() }

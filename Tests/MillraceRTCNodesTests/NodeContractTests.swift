@@ -142,7 +142,7 @@ struct NodeContractTests {
     #expect(try problems(RTCData.self, WrongUse(parameters: small, outputs: ["data"], text: "")) == [])
   }
 
-  @Test("all wrong servers are told in one go, each with its value")
+  @Test("all wrong servers are reported together, each with its value")
   func servers() throws {
     let use = WrongUse(
       parameters: [
@@ -165,7 +165,8 @@ struct NodeContractTests {
         return "\(error)"
       }
     }
-    let server = problem(RTCWHEP.self, ["listen": 0, "interfaces": ["203.0.113.7", "127.0.0.1", "203.0.113.8"]])
+    let server = problem(
+      RTCWHEP.self, ["listen": 0, "interfaces": ["203.0.113.7", "127.0.0.1", "203.0.113.8"]])
     #expect(
       server.contains(#""203.0.113.7", "203.0.113.8" are no addresses of this machine"#)
         && server.contains("127.0.0.1"), "\(server)")

@@ -406,7 +406,7 @@ struct DataChannelsTests {
     #expect(end.log.refusals.first == "the peer sends a message on stream 9, which no channel has")
   }
 
-  @Test("every rule that a peer breaks is told: who reports it further counts them")
+  @Test("every rule that a peer breaks is reported, for others to count")
   func manyRefusals() {
     let end = connected()
     for _ in 0..<400 { end.take([1], 99, on: 1) }

@@ -112,7 +112,8 @@ extension DialogError.Reaction {
 extension DialogError: CustomStringConvertible {
   /// For example `bailian: quota 449 TooManyInterrupt: slow down`.
   public var description: String {
-    let words = [category.rawValue, code.map(String.init), detail, name].compactMap { $0 }
+    let own = name == category.rawValue ? nil : name
+    let words = [category.rawValue, code.map(String.init), detail, own].compactMap { $0 }
     return "\(vendor): \(words.joined(separator: " ")): \(text)"
   }
 }

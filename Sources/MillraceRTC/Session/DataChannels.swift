@@ -19,9 +19,6 @@ package final class DataChannels {
     var isOpen: Bool
     /// The peer is known to know of it.
     var isAcknowledged: Bool
-    /// A message that came in parts of the deprecated kind.
-    var partial: [UInt8] = []
-    var partialCount = 0
   }
 
   private let largestRemote: Int
@@ -29,6 +26,9 @@ package final class DataChannels {
   private let report: (DataChannelEvent) -> Void
 
   private var streams: DataChannelStreams
+  /// Messages that come in parts of the deprecated kind.
+  private var partial = PartialMessages(
+    largest: SCTPAssociation.largestMessage, room: Int(SCTPAssociation.bufferBytes))
   private var lastNumber = 0
   private var channels: [Int: Channel] = [:]
   /// The channel of a stream.
@@ -188,6 +188,7 @@ package final class DataChannels {
     isConnected = false
     channels = [:]
     numbers = [:]
+    partial.removeAll()
     waiting = []
     acknowledgements = []
     report(.ended)
@@ -210,33 +211,22 @@ package final class DataChannels {
   }
 
   private func addPart(_ bytes: [UInt8], to number: Int) {
-    guard var channel = channels.removeValue(forKey: number) else { return }
-    channel.partialCount += bytes.count
-    if channel.partialCount <= SCTPAssociation.largestMessage {
-      channel.partial += bytes
-    } else {
-      channel.partial = []
-    }
-    channels[number] = channel
+    guard let channel = channels[number] else { return }
+    _ = partial.add(bytes, stream: channel.stream, isEnd: false)
   }
 
   /// The end of a message, which is the whole of it but for peers from before SCTP could interleave parts.
   private func finish(_ bytes: [UInt8], isText: Bool, on number: Int) {
     guard let channel = channels[number] else { return }
-    var whole = bytes
-    if channel.partialCount > 0 {
-      channels[number]?.partial = []
-      channels[number]?.partialCount = 0
-      let count = channel.partialCount + bytes.count
-      guard count <= SCTPAssociation.largestMessage else {
-        return report(.tooLarge(channel: number, count: count))
+    switch partial.add(bytes, stream: channel.stream, isEnd: true) {
+    case .incomplete: break
+    case .dropped(let count): report(.tooLarge(channel: number, count: count))
+    case .message(let whole):
+      guard !isText || String(validating: whole, as: UTF8.self) != nil else {
+        return refuse("the peer sends a text on stream \(channel.stream) that is not UTF-8")
       }
-      whole = channel.partial + bytes
+      report(.message(channel: number, bytes: whole, isText: isText))
     }
-    guard !isText || String(validating: whole, as: UTF8.self) != nil else {
-      return refuse("the peer sends a text on stream \(channel.stream) that is not UTF-8")
-    }
-    report(.message(channel: number, bytes: whole, isText: isText))
   }
 
   private func takeControl(_ bytes: [UInt8], _ stream: UInt16) {
@@ -297,6 +287,7 @@ package final class DataChannels {
   private func remove(_ number: Int) -> Channel? {
     guard let channel = channels.removeValue(forKey: number) else { return nil }
     numbers[channel.stream] = nil
+    partial.remove(channel.stream)
     waiting.removeAll { $0 == number }
     acknowledgements.removeAll { $0 == channel.stream }
     return channel

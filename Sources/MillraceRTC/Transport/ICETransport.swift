@@ -185,7 +185,7 @@ package final class NiceTransport: ICETransport {
 
   package func gather() throws(RTCProblem) {
     guard unsafe millrace_ice_gather(try live()) else {
-      throw .library("no address of this machine can be offered; name one in \"interfaces\"")
+      throw .noAddress("no address of this machine can be offered; name one in \"interfaces\"")
     }
   }
 

@@ -48,7 +48,7 @@ package final class SCTPAssociation {
   /// Bytes of the largest message that this side takes, however large the peer may send them.
   package static let largestMessage = 1 << 20
   /// Bytes that may wait in each direction: a message of the largest size, twice.
-  private static let bufferBytes: UInt32 = 2 << 20
+  static let bufferBytes: UInt32 = 2 << 20
   private static let readBytes = 65_536
 
   private var handle: OpaquePointer?

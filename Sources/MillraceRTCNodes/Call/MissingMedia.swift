@@ -58,7 +58,7 @@ struct MissingMedia {
     media.removeAll { $0.track == track }
   }
 
-  /// The media that are missing now; each is told once.
+  /// The media that are missing now; each is reported once.
   mutating func takeDue(at now: Nanoseconds) -> [DialogTrack] {
     guard let receivedAt else { return [] }
     let due = media.filter { medium in

@@ -24,6 +24,7 @@ extension RTCSessionFailure {
       RTCError.noCandidates.error(
         "no address of this machine can be used; check \"interfaces\", \"policy\" and \"servers\"")
     case .lost: RTCError.consentLost.error("the peer does not answer any more")
+    case .library(.noAddress(let what)): RTCError.noCandidates.error(what)
     case .library(let problem): RTCError.failed.error(problem.description)
     }
   }

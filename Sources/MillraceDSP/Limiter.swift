@@ -1,7 +1,7 @@
 /// A look-ahead limiter: keeps audio below a ceiling by reducing the gain just before a peak.
 ///
 /// - No output sample exceeds the ceiling, whatever the input; all channels of a frame get the same gain.
-/// - Latency ``latencyFrames``. Over that time the gain falls linearly before a peak, and it recovers within `release`; audio below
+/// - Latency ``latencyFrames``. Over that time the gain falls linearly before a peak, and two thirds of a reduction are recovered within `release`; audio below
 ///   the ceiling passes unchanged.
 /// - A frame's gain is the mean, over the look-ahead, of the lowest gain that any frame within it needs, so it never exceeds what the
 ///   frame itself needs. Gains are integer multiples of 2^-30, so that the running mean stays exact.
@@ -20,7 +20,7 @@
   /// Fraction of the way back to gain 1 per frame.
   private let back: Double
 
-  /// Rings of `span` frames: the audio, the gain each frame needs, the lowest gains in the mean.
+  /// Rings of `span` frames: the audio, and the gains in the running mean.
   private let sound: UnsafeMutablePointer<Float>
   private let lowest: UnsafeMutablePointer<Int64>
   /// Candidates for the lowest gain of the look-ahead, in increasing order: a ring of gains with their frames.
@@ -53,7 +53,6 @@
     unsafe lowest = .allocate(capacity: span)
     unsafe candidates = .allocate(capacity: span)
     unsafe candidates.initialize(repeating: (Self.one, 0), count: span)
-    sum = 0
     unsafe sound.initialize(repeating: 0, count: span * channels)
     unsafe lowest.initialize(repeating: Self.one, count: span)
     sum = Int64(span) * Self.one
@@ -75,7 +74,7 @@
 
   /// Limits interleaved frames in place; the output is delayed by ``latencyFrames``. Returns the lowest gain applied, 1 for none.
   ///
-  /// Audio below the ceiling is only moved through the ring, for a tenth of the time that a reduction takes.
+  /// Audio below the ceiling is only moved through the ring, at a tenth of the cost of a reduction.
   @discardableResult
   public mutating func process(_ samples: inout MutableSpan<Float>) -> Double {
     var lowestGain = 1.0

@@ -151,11 +151,9 @@ struct NodeReferenceTests {
     #expect(secret.contains("must be a string") && !secret.contains("4711"), "\(secret)")
   }
 
-  @Test(
-    "a secret that is a word of messages or the name of a parameter leaves them whole",
-    arguments: ["user", "room"])
-  func plainWords(_ secret: String) {
-    let words = words([("a", "\"type\": \"own.door\", \"knock\": \"\(secret)\"")])
+  @Test("a secret that is the name of a parameter leaves messages whole")
+  func plainWords() {
+    let words = words([("a", #""type": "own.door", "knock": "room""#)])
     #expect(words.contains(#"opens nothing for the user, and "room" is not set"#), "\(words)")
     let other = self.words([("a", #""type": "own.door", "knock": "hunter-4711""#)])
     #expect(other.contains(#""•••" opens nothing for the user"#) && !other.contains("4711"), "\(other)")

@@ -263,7 +263,7 @@ import Testing
     settings.room = nil
     let other = JanusListener(settings)
     other.begin()
-    try await other.wait(for: "closed command refuse")
+    try await other.wait(for: "closed failed refuse")
     #expect(other.closeText == "the plugin audiobridge needs a room; set \"room\"")
     try await other.end()
     try await listener.end()

@@ -279,6 +279,18 @@ struct DataChannelsTests {
     #expect(client.sent.last?.stream == 0 && server.log.refusals.isEmpty)
   }
 
+  @Test("the beginning of a message goes with its channel, and is in none of the next on the stream")
+  func unfinished() throws {
+    let end = connected()
+    let first = try end.open()
+    end.take(Array("old".utf8), 54, on: 0)
+    end.channels.close(first)
+    end.channels.take(.closed(streams: [0]))
+    let second = try end.open()
+    end.take(Array("new".utf8), 51, on: 0)
+    #expect(end.log.events.last == .message(channel: second, bytes: Array("new".utf8), isText: true))
+  }
+
   @Test("until the peer has closed too, its stream is not used again, and its messages are no fault")
   func halfClosed() throws {
     let end = connected()

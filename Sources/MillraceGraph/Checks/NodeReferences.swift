@@ -2,7 +2,7 @@ import MillraceCore
 
 enum NodeReferences: Check {
   static let rule =
-    "A node that a parameter names exists, is of a type that the parameter accepts, and has nothing twice."
+    "A node that a parameter names exists, is of a type that the parameter accepts, and where a value must be distinct there, no two nodes share it."
 
   /// The most names that a hint lists.
   private static let mostNames = 8
@@ -30,7 +30,7 @@ enum NodeReferences: Check {
     }
   }
 
-  /// What only one node may have at another.
+  /// A value that only one node may use at another.
   private struct Claim: Hashable {
     var target: String
     var parameter: String

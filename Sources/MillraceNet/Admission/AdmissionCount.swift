@@ -51,7 +51,7 @@ struct AdmissionCount {
     guard arrivingFrom[address, default: 0] < admission.halfOpenPerAddress else {
       return ServerAdmission.Refusal(
         kind: .halfOpen, status: 503,
-        text: "too many requests of this address are incomplete; try again later")
+        text: "too many requests from this address are incomplete; try again later")
     }
     arrivingFrom[address, default: 0] += 1
     return nil

@@ -21,8 +21,8 @@ public struct ServerAdmission: Sendable, Hashable {
   public var connections = 1_024
   /// The most half-open connections.
   public var halfOpen = 256
-  /// The most half-open connections from one address; for IPv6, from one /64 network, which is what one customer gets. As many of its
-  /// requests may wait for the rest of their bodies, except bodies that are read as they come.
+  /// The most half-open connections from one address; for IPv6, from one /64 network, which is what one customer gets. The same
+  /// limit holds for its requests whose bodies are incomplete; bodies read as they come do not count.
   public var halfOpenPerAddress = 32
   /// The largest request line and headers, in bytes together.
   public var maxRequestBytes = 16_384
@@ -100,7 +100,7 @@ extension ServerAdmission {
       case token
       /// The most connections are open.
       case full
-      /// The most connections are half-open, in total or from this address, or the most requests of this address are incomplete.
+      /// The most connections are half-open, in total or from this address, or the most requests from this address are incomplete.
       case halfOpen
       /// The request is not HTTP.
       case invalid

@@ -13,7 +13,7 @@ public enum NetTrust: Sendable, Hashable {
   /// The time for the peer to end TLS with a close alert.
   static let shutdown: TimeAmount = .seconds(2)
 
-  /// Reads what is needed to connect to a host, before that, and throws what is wrong with it.
+  /// Loads the certificates for a host ahead of a connection, and throws what is wrong with them.
   package func check(for address: WebAddress) throws(NetError) {
     if address.isSecure { _ = try context(for: address) }
   }

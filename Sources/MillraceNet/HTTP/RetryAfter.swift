@@ -11,6 +11,8 @@ package enum RetryAfter {
       return min(Int64(min(seconds, 86_400)) * 1_000_000_000, most)
     }
     guard let date = HTTPDate.seconds(of: text) else { return nil }
-    return min(max(0, Int64(date) * 1_000_000_000 - unix), most)
+    // In seconds first: nanoseconds overflow after the year 2262.
+    guard Int64(date) - unix / 1_000_000_000 < most / 1_000_000_000 else { return most }
+    return max(0, Int64(date) * 1_000_000_000 - unix)
   }
 }

@@ -85,7 +85,7 @@ final class CallChannels {
       }
       if case .link(let link) = port { leave(link, sessions) }
     }
-    for session in sessions where session.isConnected && session.channels.flush(in: session) {
+    for session in sessions where session.isConnected && session.channels.flush(in: session, oldest: now - Self.giveUp) {
       next = now + Self.retry
     }
     return next
@@ -116,7 +116,7 @@ final class CallChannels {
         let since = waitsSince[port.label] ?? now
         waitsSince[port.label] = since
         guard now - since >= Self.giveUp else { return true }
-        complain("the data channel \"\(port.label)\" does not take messages; what is sent is dropped")
+        gaveUp(port.label)
         lose(port)
         waitsSince[port.label] = nil
         queue.drop(record)
@@ -183,7 +183,7 @@ final class CallChannels {
       guard let channel = session.channels.channel(name), !session.channels.isHolding(name) else {
         let request = DataChannelRequest(label: name, delivery: context.settings.dataDelivery)
         session.channels.open(request, in: session, at: now)
-        guard session.channels.hold(bytes, isText: isText, label: name) else {
+        guard session.channels.hold(bytes, isText: isText, label: name, at: now) else {
           return problem.error(
             "too much waits for the data channel \"\(name)\"; try again later", scope: .command)
         }
@@ -211,6 +211,7 @@ final class CallChannels {
     let isDone = link.isOver.load(ordering: .acquiring) && link.up.peek() == nil
     guard isDone || link.isStopped.load(ordering: .acquiring) else { return }
     ports.removeAll { if case .link(let other) = $0 { other === link } else { false } }
+    waitsSince[link.label] = nil
     for session in sessions { session.channels.close(link.label, in: session) }
     link.end.report(nil)
   }
@@ -221,7 +222,7 @@ final class CallChannels {
     link(label)?.channels.add(1, ordering: .relaxed)
     context.entry?.wake()
     guard label == TextRoomChannel.label, let text = room?.join() else { return }
-    _ = session.channels.hold(text, isText: true, label: label)
+    _ = session.channels.hold(text, isText: true, label: label, at: context.clock.now)
   }
 
   func closed(_ label: String) {
@@ -281,6 +282,11 @@ final class CallChannels {
   private func link(_ label: String) -> DataLink? {
     for case .link(let link) in ports where link.label == label { return link }
     return nil
+  }
+
+  /// A message for a channel has waited for too long.
+  func gaveUp(_ label: String) {
+    complain("the data channel \"\(label)\" does not take messages; what is sent is dropped")
   }
 
   private func complain(_ text: String) {

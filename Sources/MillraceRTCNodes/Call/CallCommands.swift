@@ -41,7 +41,7 @@ final class CallCommands {
     return !context.isCrowded && !call.isEnding && queue.peek() != nil
   }
 
-  /// The call is over: what is not carried out never will be. Called until the end is reported, for what comes meanwhile; behind it the
+  /// The call is over: what is not carried out never will be. Called until the end is reported, for what comes meanwhile; after that the
   /// node answers by itself.
   func end(_ failure: DialogError?) {
     var reason = failure ?? RTCError.ended.error("the call has ended", reaction: .continue)
@@ -110,6 +110,10 @@ final class CallCommands {
       }
       answer(id, nil)
       return call.hangUp()
+    }
+    // Also where the signalling takes it: later attempts begin with it, and it is a secret.
+    if case .refreshAuth(let token?) = command, context.settings.takesToken, Self.isToken(token) {
+      call.use(token: token)
     }
     if let id { unanswered.insert(id) }
     let isTaken =
@@ -224,8 +228,16 @@ final class CallCommands {
     }
   }
 
+  private static func isToken(_ token: String) -> Bool {
+    !token.isEmpty && CredentialText.isHeaderValue(token)
+  }
+
   private func refresh(_ token: String?) -> DialogError? {
-    guard let token, !token.isEmpty, CredentialText.isHeaderValue(token) else {
+    guard context.settings.takesToken else {
+      return Self.refusal(
+        "this node has no key that can be replaced while it runs; restart it with another \"bearer\"")
+    }
+    guard let token, Self.isToken(token) else {
       return Self.refusal("\"refreshAuth\" needs a \"token\" without control characters")
     }
     call.use(token: token)

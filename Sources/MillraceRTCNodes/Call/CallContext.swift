@@ -48,7 +48,7 @@ final class CallContext {
 
   // MARK: To the node
 
-  /// More wait than a node that runs leaves: no further command is carried out.
+  /// Too many events wait for the node: no further command is carried out until it has read some.
   var isCrowded: Bool { events.count > Self.mostEvents / 2 }
 
   /// Nothing waits for room.

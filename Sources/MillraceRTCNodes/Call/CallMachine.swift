@@ -12,8 +12,8 @@ internal import MillraceRTCWire
 ///         waiting ────┘        lost: everything ends, then the next attempt after its back-off
 /// ```
 ///
-/// A call as a client stands and falls with its main session, number 0, and where there is none, with the last of its sessions; what else
-/// ends or fails, does so alone. A call as a server outlives its sessions. Where the network is interrupted, ICE is restarted once, if
+/// A call as a client stands and falls with its main session, number 0, and where there is none, with the failure of its last session,
+/// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions. Where the network is interrupted, ICE is restarted once, if
 /// the signalling can; then everything is recreated, the old resource first released. Calls come from one thread; time never runs
 /// backwards. Every input is legal in every phase.
 struct CallMachine {
@@ -63,7 +63,7 @@ struct CallMachine {
 
   var isOver: Bool { if case .over = phase { true } else { false } }
 
-  /// The connection is lost, and the next attempt has not begun yet: who drains does not wait for it.
+  /// The connection is lost, and the next attempt has not begun yet: draining does not wait for it.
   var isUnreachable: Bool { if case .waiting = phase { true } else { state == .reconnecting } }
 
   /// When to call with `tick`; nil: never.

@@ -109,11 +109,11 @@ enum SilentPayload {
     }
   }
 
-  /// Silence as Opus in CELT, mono, full band: frames of 10 ms (configuration 30) or 20 ms (31), each of the two bytes by which libopus
+  /// Silence as Opus in CELT, mono, full band: frames of 2.5, 5, 10 ms (configurations 28 to 30) or 20 ms (31), each of the two bytes by which libopus
   /// says that all is silent. RFC 6716 sections 3.1 and 3.2.
   private static func opus(_ duration: Int) -> [UInt8] {
     let frame: [UInt8] = [0xFF, 0xFE]
-    if duration == 480 { return [30 << 3] + frame }
+    if let index = [120, 240, 480].firstIndex(of: duration) { return [UInt8(28 + index) << 3] + frame }
     let frames = min(max(1, duration / 960), mostFrames)
     let toc: UInt8 = 31 << 3
     switch frames {

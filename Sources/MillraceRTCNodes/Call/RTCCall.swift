@@ -95,7 +95,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
         cure: "give each channel another \"label\"")
     }
     loop.perform { [self] in
-      guard conclusion == nil else { return link.end.report(nil) }
+      if let ended = conclusion { return link.end.report(Self.failure(ended.error)) }
       channels.add(link, sessions)
       if let entry = context.entry { link.setEntry(entry) }
       context.entry?.wake()
@@ -229,7 +229,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     case .state(.listening) where isDeserted:
       isDeserted = false
       context.post(.connected)
-    // The last event.
+    // Only answers follow.
     case .state(.closed): context.postRepeated(at: now, isLast: true)
     default: break
     }

@@ -40,6 +40,8 @@ struct RTCCallSettings: Sendable {
   var opensChannels: Bool?
   /// The node has ports for data: messages go there, and not into events.
   var hasDataPorts = false
+  /// The signalling has a key that the command `refreshAuth` replaces.
+  var takesToken = false
   /// The messages are those of a room of Janus' plugin TextRoom, on the channel that this has.
   var textRoom: TextRoom?
 
@@ -63,7 +65,7 @@ struct RTCCallSettings: Sendable {
   /// Learns the passwords of servers.
   var secrets = Secrets()
 
-  /// Time from the beginning of the last attempt to its end at most: the network may be gone.
+  /// How long the end of the signalling is waited for: the network may be gone.
   static let ending: Nanoseconds = .milliseconds(2_000)
 }
 

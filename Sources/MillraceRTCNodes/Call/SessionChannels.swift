@@ -34,14 +34,15 @@ final class SessionChannels {
     var label: String
     var bytes: [UInt8]
     var isText: Bool
+    var since: Nanoseconds
   }
 
   /// Takes what the channels of a session report.
   private unowned let owner: CallChannels
   private var labels: [Int: String] = [:]
   private var channels: [String: Int] = [:]
-  /// Names of channels that were asked for, and when.
-  private var requested: [String: Nanoseconds] = [:]
+  /// Names of channels that were asked for, and their numbers.
+  private var requested: [String: Int] = [:]
 
   /// What commands send, and what a room begins with, in its order.
   private var held: [Held] = []
@@ -56,14 +57,14 @@ final class SessionChannels {
     let label = request.label
     guard channels[label] == nil, requested[label] == nil else { return }
     // There is none where the session has too many: it is tried again.
-    if session.session?.openChannel(request) != nil { requested[label] = now }
+    if let number = session.session?.openChannel(request) { requested[label] = number }
   }
 
   /// Leaves a message for a channel, to be sent by `flush`. False: too many wait.
-  func hold(_ bytes: [UInt8], isText: Bool, label: String) -> Bool {
+  func hold(_ bytes: [UInt8], isText: Bool, label: String, at now: Nanoseconds) -> Bool {
     let all = held.reduce(bytes.count) { $0 + $1.bytes.count }
     guard held.count < Self.mostHeld, all <= Self.mostHeldBytes else { return false }
-    held.append(Held(label: label, bytes: bytes, isText: isText))
+    held.append(Held(label: label, bytes: bytes, isText: isText, since: now))
     return true
   }
 
@@ -71,7 +72,8 @@ final class SessionChannels {
   func isHolding(_ label: String) -> Bool { held.contains { $0.label == label } }
 
   /// Sends what has waited. True when more does.
-  func flush(in session: CallSession) -> Bool {
+  /// - Parameter oldest: what has waited since before then is given up, and reported to the owner.
+  func flush(in session: CallSession, oldest: Nanoseconds) -> Bool {
     let waiting = held
     held = []
     var left: [Held] = []
@@ -80,7 +82,7 @@ final class SessionChannels {
       guard !isBehind, let channel = channels[message.label], let open = session.session,
         open.send(message: message.bytes, isText: message.isText, on: channel) != .full
       else {
-        left.append(message)
+        if message.since < oldest { owner.gaveUp(message.label) } else { left.append(message) }
         continue
       }
     }
@@ -90,7 +92,7 @@ final class SessionChannels {
 
   /// Closes the channel with a name.
   func close(_ label: String, in session: CallSession) {
-    guard let channel = channels[label] else { return }
+    guard let channel = channels[label] ?? requested[label] else { return }
     session.session?.closeChannel(channel)
     remove(channel)
   }
@@ -123,6 +125,7 @@ final class SessionChannels {
   }
 
   private func remove(_ channel: Int) {
+    if let label = requested.first(where: { $0.value == channel })?.key { requested[label] = nil }
     guard let label = labels.removeValue(forKey: channel), channels[label] == channel else { return }
     channels[label] = labels.first { $0.value == label }?.key
     if channels[label] == nil { owner.closed(label) }

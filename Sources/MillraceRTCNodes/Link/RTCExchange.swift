@@ -10,8 +10,8 @@ internal import Synchronization
 final class RTCExchange: Sendable {
   /// Bytes of the largest packet of sound, in either direction: PCM of 120 ms at 48 kHz in stereo.
   static let soundBytes = 24_576
-  /// The same for sound that is not L16: the longest packet of Opus (RFC 6716 section 3.2.5) with its head. And the bytes of a queue: two
-  /// seconds of a voice at 32 kb/s, or a quarter of a second of eight. A queue walks through all of its memory.
+  /// The same for sound that is not L16: 120 ms of Opus at 510 kbit/s, 7,650 bytes, with its head (RFC 6716 section 2.1.1). And the bytes of
+  /// a queue: two seconds of a voice at 32 kb/s, or a quarter of a second of eight. A queue walks through all of its memory.
   static let compressedSound = (largest: 7_720, queue: 16_384)
   /// Bytes of a queue for L16: 300 ms of 48 kHz in stereo.
   private static let soundQueueBytes = 65_536

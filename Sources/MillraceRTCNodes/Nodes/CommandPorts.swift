@@ -90,7 +90,7 @@ struct CommandPorts {
     } while rest > 0
     let start = head.utf8CodeUnitCount
     let length = start + count + 2
-    // Without room, commands without number are on their way.
+    // Without room the change is dropped.
     guard exchange.commands.hasRoom(length) else { return }
     unsafe exchange.commands.put(MediaRecord.command, count: length) { target in
       for index in 0..<start { unsafe target[index] = head.utf8Start[index] }

@@ -172,7 +172,9 @@ enum HTTPForm: Sendable {
     let (kept, parameters) = (copy setup, setup.parameters)
     let directions = directions(parameters)
     let media = RTCCallParameters.media(setup, sends: directions.sends, receives: directions.receives)
-    let settings = try RTCCallParameters.settings(setup, media)
+    var call = try RTCCallParameters.settings(setup, media)
+    call.takesToken = endpoint != nil
+    let settings = call
     let maker: RTCCall.Maker
     if let endpoint {
       maker = Self.maker(try client(endpoint, parameters, media: media))

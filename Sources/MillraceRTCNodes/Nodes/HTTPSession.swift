@@ -125,6 +125,7 @@ struct HTTPSession: ~Copyable {
     let bytes = Array(setup.secrets.redacting(text).utf8)
     ports.post(MessagePorts.errorEvent) { event in
       event.field("vendor", "rtc")
+      event.field("name", "command")
       event.field("category", "request")
       event.field("reaction", "continue")
       event.field("scope", "command")

@@ -157,13 +157,13 @@ struct MessagePorts {
         event.field("scope", "command")
         event.field("bytes", bytes)
         event.field("count", refusals)
-        event.field("text", "a message at \"data\" is larger than may be sent; it is dropped")
+        event.field("text", "a message at \"data\" is larger than \"largest\" and was dropped; send smaller ones, or raise \"largest\"")
       }
     }
     let largeOnes = large.take(at: now, isLast: isLast)
     if largeOnes > 0 {
       Self.post(
-        "tooLarge", category: "request", "received messages are larger than \"largest\"; they are dropped",
+        "tooLarge", category: "request", "received messages are larger than \"largest\" and were dropped; raise \"largest\"",
         count: largeOnes, &ports)
     }
     let binaries = binary.take(at: now, isLast: isLast)

@@ -92,6 +92,7 @@ public struct RTCData: Node, ~Copyable {
     reported = lost
     ports.post(MessagePorts.errorEvent) { event in
       event.field("vendor", "rtc")
+      event.field("name", "sctpFailed")
       event.field("category", "network")
       event.field("reaction", "continue")
       event.field("scope", "connection")

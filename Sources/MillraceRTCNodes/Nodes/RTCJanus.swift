@@ -27,6 +27,7 @@ public struct RTCJanus: Node, ~Copyable {
       // Janus opens no channel by itself.
       settings.opensChannels = true
     }
+    settings.takesToken = true
     let call = settings
     session = try RTCPorts(
       kept,

@@ -190,9 +190,15 @@ struct RTCPorts: ~Copyable {
       lastFed = ports.now
       isBusy = true
     }
-    if isDeafSince == nil, try receiveMedia(&ports) { isBusy = true }
+    if isDeafSince != nil { discardMedia() } else if try receiveMedia(&ports) { isBusy = true }
     if isBusy { ports.wake(at: ports.now) }
     return isBusy
+  }
+
+  /// Nothing received is played any more. The call reports its end only once the ends of its sources have found room.
+  private func discardMedia() {
+    while let record = exchange.soundDown.peek() { exchange.soundDown.drop(record) }
+    while let record = exchange.pictureDown.peek() { exchange.pictureDown.drop(record) }
   }
 
   /// Posts the oldest event. True when there was one.

@@ -5,7 +5,7 @@ internal import MillraceService
 
 /// Checks what the nodes of WebRTC and RTP have in common, and derives the shapes of their outputs.
 enum RTCResolution {
-  /// Bytes of the largest packet of Opus: 120 ms at the highest rate, RFC 6716 section 3.2.1, in a datagram.
+  /// Bytes of the largest packet of Opus: what a datagram on Ethernet carries.
   static let opusBytes = 1_500
   /// Milliseconds of a packet of received sound.
   static let frame = 10

@@ -240,11 +240,11 @@ struct PictureDownlink {
     switch (reason, codec) {
     case (.codec, .h264):
       PictureEvents.refuse(
-        "wrongCodec", "the peer sends VP8, but \"video\" carries H.264; set \"videoCodec\" to \"vp8\"",
+        "noCommonCodec", "the peer sends VP8, but \"video\" carries H.264; set \"videoCodec\" to \"vp8\"",
         bytes: count, &ports)
     case (.codec, .vp8):
       PictureEvents.refuse(
-        "wrongCodec", "the peer sends H.264, but \"video\" carries VP8; set \"videoCodec\" to \"h264\"",
+        "noCommonCodec", "the peer sends H.264, but \"video\" carries VP8; set \"videoCodec\" to \"h264\"",
         bytes: count, &ports)
     default:
       PictureEvents.refuse(

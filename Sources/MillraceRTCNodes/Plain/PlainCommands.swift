@@ -32,10 +32,10 @@ struct PlainCommands {
       take(bytes)
     }
     if queue.takeRequest() { context.exchange.waker.wake() }
-    return !call.isOver && queue.peek() != nil
+    return !context.isCrowded && !call.isOver && queue.peek() != nil
   }
 
-  /// The call is over: what waits never will be carried out. Called until the end is reported, for what comes meanwhile; behind it the node
+  /// The call is over: what waits never will be carried out. Called until the end is reported, for what comes meanwhile; after that the node
   /// answers by itself.
   func end(_ failure: DialogError?) {
     let reason = failure ?? RTCError.ended.error("the call has ended", reaction: .continue)

@@ -66,7 +66,7 @@ final class OpusSoundEncoder: SoundEncoder {
     follow(bitrate: settings.bitrate, loss: 0)
   }
 
-  /// What the network carries; libopus keeps to it.
+  /// What fits into a packet of the network; libopus never writes more.
   override var largest: Int { SoundOutbox.largestPayload }
 
   override func encode(_ samples: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {

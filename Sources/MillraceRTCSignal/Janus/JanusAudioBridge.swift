@@ -7,6 +7,8 @@ struct JanusAudioBridge: JanusPlugin {
   private var roster = JanusRoster()
   private var hasJoined = false
   private var isMuted: Bool
+  /// The latest command that changes it, and what it was before: the room may refuse.
+  private var muting: (command: Int, before: Bool)?
 
   init(_ settings: JanusSettings) {
     self.settings = settings
@@ -23,6 +25,9 @@ struct JanusAudioBridge: JanusPlugin {
       return [.send(session, body, JanusDescription(.offer, sdp), .describe)]
     case .event(_, let data, _): return event(data)
     case .command(let number, let command): return perform(number, command)
+    case .refused(_, .command(let number), _):
+      if let muting, muting.command == number { isMuted = muting.before }
+      return []
     case .refused, .ended, .hungUp: return []
     }
   }
@@ -39,6 +44,7 @@ struct JanusAudioBridge: JanusPlugin {
   private mutating func perform(_ number: Int, _ command: DialogCommand) -> [JanusAction] {
     switch command {
     case .mute(_, let isOn, _):
+      muting = (number, isMuted)
       isMuted = isOn
       let body: JSONValue = ["request": "configure", "muted": .bool(isOn)]
       return [.send(0, body, nil, .command(number))]

@@ -115,7 +115,7 @@ package final class JanusClient: Signalling {
     }
     guard canBegin else { return }
     if let problem = settings.problem {
-      handle(.failed(RTCError.command.error(problem, reaction: .refuse, scope: .connection)))
+      handle(.failed(RTCError.failed.error(problem, reaction: .refuse)))
       return
     }
     let link = settings.makeLink(on: loop)
@@ -131,7 +131,7 @@ package final class JanusClient: Signalling {
       do throws(JanusMessageProblem) {
         let (messages, invalid) = try JanusMessage.list(parsing: bytes)
         for message in messages { handle(.message(message)) }
-        for _ in 0..<invalid { handle(.invalid("it is not one of Janus")) }
+        for _ in 0..<invalid { handle(.invalid("it is not a message of Janus")) }
       } catch {
         handle(.invalid(error.text))
       }

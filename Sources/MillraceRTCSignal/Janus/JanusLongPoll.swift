@@ -10,7 +10,7 @@ final class JanusLongPoll: JanusLink {
   private static let pollMilliseconds = 45_000
   /// Events in one response at most: `maxev`.
   private static let mostEvents = 10
-  /// Requests that wait at most; with more, Janus has stopped to answer.
+  /// Requests that wait at most; with more, Janus has stopped answering.
   private static let mostWaiting = 1_024
 
   private struct State {
@@ -21,6 +21,11 @@ final class JanusLongPoll: JanusLink {
     var post: HTTPClient.Call?
     var poll: HTTPClient.Call?
   }
+
+  /// Between two questions where the server answers at once that there is nothing, in nanoseconds.
+  private static let pause: Int64 = 100_000_000
+  /// Bytes of an empty list or of `keepalive`, and less than those of any event.
+  private static let mostEmptyBytes = 40
 
   private let settings: JanusSettings
   private let loop: NetLoop
@@ -145,17 +150,27 @@ final class JanusLongPoll: JanusLink {
     if let secret = settings.apiSecret { query += "&apisecret=\(PercentEncoding.encode(secret))" }
     if let token = settings.token { query += "&token=\(PercentEncoding.encode(token))" }
     guard let request = request("GET", "/\(session)\(query)", answer: Self.pollMilliseconds) else { return }
+    let began = Clock(.realtime).now
     let call = client.run(request) { [self] result in
       loop.run { [self] in
         state.withLock { $0.poll = nil }
         take(result)
-        poll(session)
+        // Janus answers when something has happened, or after 30 s. What answers at once that nothing has is not asked without a pause.
+        let isIdle = Clock(.realtime).now &- began < Self.pause && Self.isEmpty(result)
+        guard isIdle else { return poll(session) }
+        _ = loop.run(after: Self.pause) { [weak self] in self?.poll(session) }
       }
     }
     state.withLock { state in
       guard state.receive != nil else { return }
       state.poll = call
     }
+  }
+
+  /// An answer that is at most an empty list, or `keepalive`.
+  private static func isEmpty(_ result: Result<HTTPClient.Response, NetError>) -> Bool {
+    guard case .success(let response) = result else { return false }
+    return response.body.count <= mostEmptyBytes
   }
 
   private func report(_ event: JanusLinkEvent) {

@@ -321,7 +321,7 @@ struct JanusMachine: Sendable {
     invalidCount += 1
     guard invalidCount < Self.mostInvalid else {
       return fail(
-        RTCError.badAnswer.error("what answers is no Janus: \(text); check the address"))
+        RTCError.badAnswer.error("the server is not Janus: \(text); check the address"))
     }
     report(
       .event(
@@ -350,7 +350,7 @@ struct JanusMachine: Sendable {
       }
     case .event: event(message, purpose)
     case .timeout:
-      lost(RTCError.network.error("Janus has ended the session, because nothing came for too long"))
+      lost(RTCError.network.error("Janus ended the session because it received nothing for too long"))
     case .unknown: report(.event(.unknown(message.json)))
     case .keepalive: break
     case .trickle, .webrtcup, .media, .slowlink, .hangup, .detached:
@@ -420,14 +420,22 @@ struct JanusMachine: Sendable {
   /// A message of the plugin, unasked or as an answer.
   private mutating func event(_ message: JanusMessage, _ purpose: JanusPending.Purpose?) {
     pending.remove(message.transaction)
-    guard phase == .running, let data = message.data else { return }
+    guard phase == .running else { return }
     let answered: (number: Int, purpose: JanusPurpose)?
     if case .plugin(let number, let purpose)? = purpose {
       answered = (number, purpose)
     } else {
       answered = nil
     }
-    guard let number = answered?.number ?? number(of: message.sender), handles[number] != nil else { return }
+    guard let data = message.data, let number = answered?.number ?? number(of: message.sender),
+      handles[number] != nil
+    else {
+      if case .command(let command)? = answered?.purpose {
+        let error = RTCError.command.error("the session of this command has ended", scope: .command)
+        steps.append(.answer(command, error))
+      }
+      return
+    }
     if let code = data["error_code"] {
       let error = JanusErrors.error(
         of: pluginName, code: code.integer ?? 0, reason: data["error"]?.string ?? "")
@@ -459,7 +467,9 @@ struct JanusMachine: Sendable {
   private mutating func refuse(_ number: Int, _ purpose: JanusPurpose, _ error: DialogError) {
     guard phase == .running else { return }
     switch purpose {
-    case .command(let command): steps.append(.answer(command, Self.passing(error)))
+    case .command(let command):
+      steps.append(.answer(command, Self.passing(error)))
+      perform(plugin.handle(.refused(number, purpose, error)))
     case .other: break
     case .join where number == 0: fail(error)
     case .describe where !plugin.survivesRefusal(of: number): fail(error)

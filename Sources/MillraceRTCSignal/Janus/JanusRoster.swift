@@ -55,7 +55,7 @@ struct JanusRoster: Sendable {
       + [.peer(DialogPeer(id.description, .left, name: member.name, reason: reason))]
   }
 
-  /// A participant, or this client, begins or stops to speak. Janus reports the mean level of the last packets, 127 for silence and 0 for
+  /// A participant, or this client, starts or stops speaking. Janus reports the mean level of the last packets, 127 for silence and 0 for
   /// the loudest, as in RFC 6464 without the sign.
   mutating func speak(_ id: JanusID, isOn: Bool, level: Double?) -> [DialogEvent] {
     let wasOn = speakers.contains { $0.id == id }

@@ -47,6 +47,7 @@ struct JanusVideoRoom: JanusPlugin {
       return [.send(session, ["request": "configure", "restart": true], nil, .describe)]
     case .event(0, let data, _): return event(data)
     case .event(let session, let data, let description): return event(of: session, data, description)
+    case .refused(_, .command, _): return []
     case .refused(let session, _, let error):
       release(session)
       let failed = JanusAction.report(.sessionFailed(SignalSessionID(session), error))
@@ -287,7 +288,13 @@ struct JanusVideoRoom: JanusPlugin {
     case .all: concerned = feeds.keys.sorted { $0.description < $1.description }
     case .one(let name):
       guard let id = feeds.keys.first(where: { $0.description == name }) else {
-        return [.answer(number, JanusParts.noPeer(name))]
+        guard roster.id(name) != nil else { return [.answer(number, JanusParts.noPeer(name))] }
+        return [
+          .answer(
+            number,
+            RTCError.command.error(
+              "\"\(JanusErrors.cut(name))\" publishes nothing now; try again when it does", scope: .command))
+        ]
       }
       concerned = [id]
     }
@@ -309,7 +316,14 @@ struct JanusVideoRoom: JanusPlugin {
     let feed = feeds.first { $0.key.description == peer }?.value
     let mids = (feed?.received ?? []).filter { $0.track == track }.compactMap(\.mid)
     guard let session = feed?.session, !mids.isEmpty else {
-      return [.answer(number, JanusParts.noPeer(peer))]
+      guard feed != nil || roster.id(peer) != nil else { return [.answer(number, JanusParts.noPeer(peer))] }
+      return [
+        .answer(
+          number,
+          RTCError.command.error(
+            "no \(track.rawValue) is received from \"\(JanusErrors.cut(peer))\"; subscribe to it first",
+            scope: .command))
+      ]
     }
     let streams = mids.map { JSONValue.object(["mid": .string($0), "send": .bool(!isOn)]) }
     return [.send(session, ["request": "configure", "streams": .array(streams)], nil, .command(number))]

@@ -24,7 +24,7 @@ final class ListeningPort: Sendable {
     var members: [String: ResourceServer] = [:]
     /// Those that wait until it listens.
     var waiting: [Joined] = []
-    /// Nil: it does not listen yet, or no more.
+    /// Nil: it does not listen yet, or no longer.
     var server: HTTPServer?
   }
 

@@ -8,7 +8,7 @@ internal import MillraceRTCWire
 /// others may share; see `ListeningPort`.
 ///
 /// Clients offer: each POST is reported as `offer` and waits, for the time of the settings at most, until `describe` or `refuse`. Their
-/// candidates are reported as they come; those of this side have to be in its answer, for HTTP has no way for more. A restart of ICE by the
+/// candidates are reported as they come; those of this side have to be in its answer, because HTTP offers no way to send more. A restart of ICE by the
 /// client is an `offer` for the known session. A client that goes without DELETE is noticed by its media only: then `end` frees its place.
 ///
 /// Pages of browsers are let in as `ServerAdmission` says. The bearer is compared in constant time, and asked for before anything else is
@@ -188,7 +188,7 @@ package final class ResourceServer: Signalling {
     if request.method == "OPTIONS" { return .answer(response.options(methods, isEndpoint: id == nil)) }
     guard isAdmitted(request) else { return refuseKey(response) }
     if let id, state.withLock({ $0.table[id] }) == nil {
-      return .answer(response.text(404, "there is no such session; it has ended, or never was\n"))
+      return .answer(response.text(404, "there is no such session; it has ended, or never existed\n"))
     }
     let type = ResourceResponse.type(of: request)
     switch (request.method, id) {

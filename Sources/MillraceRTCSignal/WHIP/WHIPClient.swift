@@ -9,7 +9,7 @@ internal import MillraceRTCWire
 /// The offer carries every candidate that is known when it is made. What follows is sent by PATCH where the server has said that it takes
 /// it: with an `ETag` or `Accept-Patch`. A server that then answers 405 or 501 is not asked again. A missing `Location` is tolerated: such
 /// a session can neither be patched nor deleted, and ends with its media. One that must not be used, because it leads from https: to http:,
-/// is reported as the event `extra` `location` and taken for none.
+/// is reported as the event `extra` `location` and treated as missing.
 ///
 /// Works on the network thread, where it reports; only a network thread that cannot be started is reported from within `begin`. Its
 /// connections are its own. Refusals are `closed` with an error whose reaction says whether another attempt makes sense; a failed ICE
@@ -46,7 +46,7 @@ package final class WHIPClient: Signalling {
     /// An offer that restarts ICE and was not sent.
     var restart: SessionDescription?
     /// The condition that every ICE session meets, as RFC 9725 section 4.3.3 shows it; `*` for a server that keeps to RFC 9110
-    /// section 13.1.1, which takes the asterisk in quotes for a tag and answers 412.
+    /// section 13.1.1, which reads the quoted asterisk as an entity tag and answers 412.
     var anyTag = "\"*\""
     var patch: SignalExchange?
     var deletion: SignalExchange?
@@ -288,7 +288,7 @@ package final class WHIPClient: Signalling {
       method: "PATCH", address: address, headers: headers, body: Array(fragment.text.utf8))
   }
 
-  /// A PATCH with candidates was answered. One that is lost takes a way from the connection, but not the connection.
+  /// A PATCH with candidates was answered. A lost one costs candidate pairs, not the connection.
   private func takePatch(_ result: Result<HTTPClient.Response, NetError>) {
     guard case .success(let response) = result else { return }
     switch response.status {
@@ -346,7 +346,7 @@ package final class WHIPClient: Signalling {
     report(.answer(Self.session, sdp: answer.text))
   }
 
-  /// The server takes the asterisk in quotes for a tag. Returns true when the restart, or a newer one, waits to be sent without them.
+  /// The server reads the quoted asterisk as an entity tag. Returns true when the restart, or a newer one, waits to be sent without them.
   private func repeatRestart(_ offer: SessionDescription) -> Bool {
     state.withLock { state in
       guard state.anyTag != "*", case .open = state.phase else { return false }

@@ -4,7 +4,7 @@ public enum DataChannelReliability: Sendable, Hashable {
   case reliable
   /// With so many retransmissions of each message.
   case retransmissions(UInt32)
-  /// For so many milliseconds from sending on.
+  /// For this many milliseconds after sending.
   case lifetime(milliseconds: UInt32)
 }
 

@@ -10,7 +10,7 @@ struct BundledTransport {
 extension SessionDescription {
   /// The places of the bundle's media, accepted ones first: the first of them carries the transport. Source: RFC 9143 section 7.1.
   ///
-  /// The others follow because browsers that bundle at all cost describe the transport only at their first medium, even where that is
+  /// The others follow because browsers with the policy max-bundle describe the transport only at their first medium, even where that is
   /// the one that is refused.
   private func bundled(_ accepted: [Int]) -> [Int] {
     let places = (bundle?.mids ?? []).compactMap { mid in media.firstIndex { $0.mid == mid } }
@@ -41,7 +41,7 @@ extension SessionDescription {
   }
 
   /// The transport of the bundle. What the first medium does not say is taken from the next, for some peers write it at another.
-  /// - Throws: `noICECredentials`, `noFingerprint`, `weakFingerprint`, `notBundled`.
+  /// - Throws: `noICECredentials`, `noFingerprint`, `weakFingerprint`, `noBundle`.
   @discardableResult
   func checkTransport(_ accepted: [Int]) throws(NegotiationProblem) -> BundledTransport {
     let places = bundled(accepted)

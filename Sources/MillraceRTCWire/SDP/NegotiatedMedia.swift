@@ -78,10 +78,13 @@ public struct NegotiatedMedia: Sendable, Hashable {
     remoteSources = theirs.sources
     remoteSourceGroups = theirs.sourceGroups
     hasReducedSizeRTCP = ours.hasReducedSizeRTCP && theirs.hasReducedSizeRTCP
-    let limits = theirs.bandwidths + remote.bandwidths
-    maxBitsPerSecond =
-      limits.first { $0.kind == "TIAS" }?.bitsPerSecond ?? limits.lazy.compactMap { $0.bitsPerSecond }.first
+    maxBitsPerSecond = Self.limit(theirs.bandwidths) ?? Self.limit(remote.bandwidths)
     packetMilliseconds = theirs.packetMilliseconds
+  }
+
+  /// TIAS says it more exactly than AS does (RFC 3890).
+  private static func limit(_ list: [SDPBandwidth]) -> UInt64? {
+    list.first { $0.kind == "TIAS" }?.bitsPerSecond ?? list.lazy.compactMap { $0.bitsPerSecond }.first
   }
 
   /// The codecs of the answer, each with that of the offer.

@@ -31,7 +31,7 @@ public struct RTPCodec: Sendable, Hashable {
   /// Opus with the payload type that browsers use.
   public static let opus = opus()
 
-  /// Opus: always `opus/48000/2`, with repairs in the packets; two channels are sent where `isStereo`. Source: RFC 7587 section 7.
+  /// Opus: always `opus/48000/2`, with in-band FEC; two channels are sent where `isStereo`. Source: RFC 7587 section 7.
   public static func opus(payloadType: UInt8 = 111, isStereo: Bool = false) -> RTPCodec {
     let stereo = isStereo ? ";stereo=1;sprop-stereo=1" : ""
     return RTPCodec(

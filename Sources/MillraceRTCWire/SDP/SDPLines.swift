@@ -79,7 +79,7 @@ public struct SDPTiming: Sendable, Hashable {
 
 /// A limit of the bit rate: `b=`. Source: RFC 8866 section 5.8, RFC 3890 for `TIAS`.
 public struct SDPBandwidth: Sendable, Hashable {
-  /// `AS` in kbit/s with the heads of IP and UDP, `TIAS` in bit/s without them, or another.
+  /// `AS` in kbit/s with the IP and UDP headers, `TIAS` in bit/s without them, or another.
   public var kind: String
   /// The value, in the unit of the kind.
   public var value: UInt64

@@ -45,6 +45,7 @@ struct PlainRTPTests {
     var stream = PlainRTPStream(.audio, address: "a", port: 65_535, codecs: [.pcmu])
     #expect(stream.effectiveRTCPPort == 65_535)
     stream.port = 5004
+    #expect(stream.effectiveRTCPPort == 5005)
     stream.rtcpPort = 6000
     #expect(stream.effectiveRTCPPort == 6000)
     stream.hasRTCPMux = true

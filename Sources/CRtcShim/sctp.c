@@ -262,7 +262,8 @@ millrace_sctp_event millrace_sctp_read(millrace_sctp *sctp, uint8_t *bytes, size
       if (event == millrace_sctp_nothing) continue;
       return event;
     }
-    if (count == 0 && kind == SCTP_RECVV_NOINFO) return millrace_sctp_ended;
+    // SCTP has no empty messages: the socket is at its end. (usrsctp gives information of a message even then.)
+    if (count == 0) return millrace_sctp_ended;
     *part = (millrace_sctp_part){
         .stream = info.rcv_sid, .protocol = ntohl(info.rcv_ppid), .count = (size_t)count, .is_end = (flags & MSG_EOR) != 0};
     return millrace_sctp_data;

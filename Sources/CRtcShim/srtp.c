@@ -40,8 +40,9 @@ millrace_srtp *millrace_srtp_new(int profile, const uint8_t *key, bool is_outbou
   policy.ssrc.type = is_outbound ? ssrc_any_outbound : ssrc_any_inbound;
   policy.key = (unsigned char *)key;
   policy.window_size = window;
-  // With GCM the same number for another packet would reveal the key (RFC 7714 section 8.1). Retransmissions have a stream of their own.
-  policy.allow_repeat_tx = 0;
+  // A retransmission without RTX is the same packet again, byte for byte, which reveals nothing. Another packet with its number would
+  // reveal the key of GCM (RFC 7714 section 8.1): who sends must never make one.
+  policy.allow_repeat_tx = is_outbound;
   millrace_srtp *srtp = calloc(1, sizeof *srtp);
   if (srtp != NULL && srtp_create(&srtp->session, &policy) == srtp_err_status_ok) return srtp;
   free(srtp);

@@ -30,6 +30,7 @@ final class MediaEnd: SessionMediaObserver {
   var pictures: [(picture: ReceivedPicture, bytes: [UInt8])] = []
   var tones: [ReceivedTone] = []
   var ended: [UInt32] = []
+  var left: [UInt32] = []
   var keyFramesWanted = 0
   var allocations: [(sound: Int, video: Int)] = []
   var due: Nanoseconds?
@@ -59,6 +60,7 @@ final class MediaEnd: SessionMediaObserver {
   }
   func mediaReceived(_ tone: ReceivedTone) { tones.append(tone) }
   func mediaEnded(_ ssrc: UInt32, reason: String?) { ended.append(ssrc) }
+  func mediaLeft(_ ssrc: UInt32) { left.append(ssrc) }
   func mediaWantsKeyFrame() { keyFramesWanted += 1 }
   func mediaAllocated(sound: Int, video: Int) {
     if !isIdle { allocations.append((sound, video)) }

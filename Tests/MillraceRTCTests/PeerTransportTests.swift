@@ -52,7 +52,7 @@ final class PeerEnd: PeerObserver, RTCLoopMember, @unchecked Sendable {
 
   func run(at now: Nanoseconds) -> Nanoseconds? {
     let due = transport?.run(at: now)
-    channels?.run()
+    channels?.run(at: 0)
     return due
   }
   func end() { transport?.close() }

@@ -115,6 +115,19 @@ struct SCTPAssociationTests {
     #expect(events.filter { $0 != .connected } == [message])
   }
 
+  @Test("an association that the peer ends is over once, and nothing is read behind it")
+  func ends() async throws {
+    let events = try await run { (loop) throws(RTCProblem) in
+      let pair = try AssociationPair(on: loop)
+      pair.exchange()
+      pair.a.association?.close()
+      pair.exchange()
+      for _ in 0..<3 { pair.b.read() }
+      return pair.b.events
+    }
+    #expect(events == [.connected, .ended])
+  }
+
   @Test("a message that is larger than this side takes is dropped, and the next one arrives")
   func tooLarge() async throws {
     let events = try await run { (loop) throws(RTCProblem) in

@@ -53,6 +53,31 @@ struct SessionSoundTests {
     #expect(String(pair.b.tones.map(\.digit)) == "55")
   }
 
+  @Test("the length of a key goes by the clock of its own format, whatever the voice's is")
+  func toneClock() throws {
+    var tones: RTPCodec?
+    let pair = try MediaPair([.audio(codecs: [.opus, .pcmu])]) { offer in
+      tones = offer.media[0].codecs.first { $0.name == "telephone-event" && $0.clockRate == 8_000 }
+    }
+    let payloadType = try #require(tones).payloadType
+    pair.b.take(TestPacket.rtp(111, sequence: 1, ssrc: 77, payload: [1, 2, 3]), isRTCP: false, at: pair.now)
+    #expect(pair.b.sounds.map(\.codec.clockRate) == [48_000])
+    for sequence in UInt16(2)..<5 {
+      // Key 5, over, after 800 units.
+      let packet = TestPacket.rtp(
+        payloadType, sequence: sequence, timestamp: 100, ssrc: 77, payload: [5, 0x8A, 0x03, 0x20])
+      pair.b.take(packet, isRTCP: false, at: pair.now)
+    }
+    #expect(pair.b.tones.map(\.milliseconds) == [100])
+  }
+
+  @Test("a source that is over is forgotten, also where nothing of it was heard")
+  func unheardGoodbye() throws {
+    let pair = try MediaPair([.audio(), .video()])
+    pair.b.take(TestPacket.goodbye(4_711), isRTCP: true, at: pair.now)
+    #expect(pair.b.ended.isEmpty && pair.b.left.contains(4_711))
+  }
+
   @Test("what is no key, and keys without end, are refused as a whole")
   func refusedTones() throws {
     let pair = try MediaPair([.audio()])

@@ -255,12 +255,31 @@ struct RTCSessionTests {
         return [a, b].allSatisfy { $0.seen.withLock { $0.payloads.count } >= count }
       }
     }
-    // A process that is not run for seconds may count as disconnected in between. It never connects anew.
+    // A process that is not run for seconds may count as disconnected in between, but it does not begin again.
     for end in [a, b] {
       let states = end.seen.withLock { $0.states }
       #expect(states.first == .connecting && states.last == .connected)
       #expect(states.dropFirst().allSatisfy { $0 == .connected || $0 == .disconnected }, "\(states)")
     }
+  }
+
+  @Test("an offer of the peer beside one of this side is ignored, and the session goes its way")
+  func glare() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let identity = try DTLSIdentity()
+    let (a, b) = (SessionEnd(on: loop, identity), SessionEnd(on: loop, identity))
+    loop.perform {
+      a.onDescription = { offer in
+        // This side has offered: it answers nothing.
+        a.session?.answer(offer)
+        b.session?.answer(offer)
+      }
+      b.onDescription = { a.session?.accept($0) }
+      a.session?.offer()
+    }
+    try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
+    #expect([a, b].allSatisfy { $0.seen.withLock { $0.descriptions.count } == 1 })
   }
 
   @Test("an ICE restart with another certificate is refused")

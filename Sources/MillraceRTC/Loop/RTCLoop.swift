@@ -33,7 +33,6 @@ public final class RTCLoop: @unchecked Sendable {
     }
   }
 
-  private let name: String
   private var loop: OpaquePointer?
   private let clock = Clock(.realtime)
   /// What other threads have to run on the loop. Nil: the loop has ended.
@@ -45,7 +44,6 @@ public final class RTCLoop: @unchecked Sendable {
   /// Creates a loop and starts its thread. Throws when the system has no thread for it.
   /// - Parameter name: what debuggers and `top` call the thread.
   public init(name: String = "rtc") throws(RTCProblem) {
-    self.name = name
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     unsafe loop = millrace_rtc_loop_new(
       { user in

@@ -4,7 +4,7 @@ internal import MillraceCore
 struct EndedSources {
   /// How long packets of a source may come after its BYE.
   static let lateness: Nanoseconds = .milliseconds(2_000)
-  /// Remembered at once, more than a peer may have of sources; the oldest makes room.
+  /// As many as `SoundEngine.sources`; the oldest entry is replaced.
   private static let most = 64
 
   private var entries: [(ssrc: UInt32, until: Nanoseconds)] = []

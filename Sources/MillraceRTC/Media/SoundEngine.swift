@@ -2,7 +2,7 @@ package import MillraceCore
 package import MillraceRTCWire
 
 /// What a `SoundEngine` reports, within its calls.
-package protocol SoundObserver: AnyObject {
+package protocol SoundObserver: SourceObserver {
   /// Sends a packet of `count` bytes, with room for protection behind it.
   func soundSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool)
   /// The peer has sent sound. The payload is valid only during the call.
@@ -142,7 +142,10 @@ package final class SoundEngine {
     }
     guard !goodbyes.contains(header.ssrc, at: now) else { return }
     guard let index = receiver(header.ssrc, format, at: now) else { return refused += 1 }
-    if format.isTone { return take(tones: bytes.extracting(header.payload), header, index, at: now) }
+    if format.isTone {
+      return take(
+        tones: bytes.extracting(header.payload), header, format.codec.clockRate, index, at: now)
+    }
     guard var sound = receivers[index].take(header, format.codec, at: now), !format.isAuxiliary else {
       return
     }
@@ -152,11 +155,13 @@ package final class SoundEngine {
     observer?.soundReceived(sound, bytes.extracting(header.payload))
   }
 
-  private func take(tones payload: Span<UInt8>, _ header: RTPHeader, _ index: Int, at now: Nanoseconds) {
+  private func take(
+    tones payload: Span<UInt8>, _ header: RTPHeader, _ clockRate: Int, _ index: Int, at now: Nanoseconds
+  ) {
     var report: TelephoneEventReport?
     do throws(PayloadProblem) {
       // Of several in one packet the last is over: events end to end are one key (RFC 4733 section 2.5.1.5).
-      try receivers[index].take(tones: payload, header, at: now) { report = $0 }
+      try receivers[index].take(tones: payload, header, clockRate: clockRate, at: now) { report = $0 }
     } catch { refused += 1 }
     if let report { deliver(report, of: header.ssrc) }
   }
@@ -207,6 +212,7 @@ package final class SoundEngine {
       for index in 0..<goodbye.count {
         goodbyes.note(goodbye[index], at: now)
         end(goodbye[index], reason: goodbye.reasonText)
+        observer?.sourceLeft(goodbye[index])
       }
     default: break
     }

@@ -13,6 +13,7 @@ struct SoundReceiver {
   private var window = ReceptionWindow()
   private var restarts: Bool
   private var tones: TelephoneEventReceiver
+  private var toneRate: Int
   private(set) var duplicates = 0
   /// Packets that came after 512 later ones.
   private(set) var tooLate = 0
@@ -24,7 +25,7 @@ struct SoundReceiver {
     self.ssrc = ssrc
     self.clockRate = clockRate
     self.restarts = restarts
-    tones = TelephoneEventReceiver(clockRate: max(1, min(clockRate, 192_000)))
+    (toneRate, tones) = (clockRate, Self.tones(clockRate))
     // Its packets are those of a peer that has proved who it is: the first one counts.
     statistics = RTPReceiverStatistics(ssrc: ssrc, clockRate: clockRate, probation: 0)
     clock = MediaClock(clockRate: clockRate)
@@ -41,12 +42,18 @@ struct SoundReceiver {
       marker: header.marker, restarts: restarts)
   }
 
+  private static func tones(_ rate: Int) -> TelephoneEventReceiver {
+    TelephoneEventReceiver(clockRate: max(1, min(rate, 192_000)))
+  }
+
   /// Takes telephone events. Those that are over are reported.
+  /// - Parameter clockRate: of their format, which may differ from that of the voice.
   mutating func take(
-    tones payload: Span<UInt8>, _ header: RTPHeader, at now: Nanoseconds,
+    tones payload: Span<UInt8>, _ header: RTPHeader, clockRate rate: Int, at now: Nanoseconds,
     _ report: (TelephoneEventReport) -> Void
   ) throws(PayloadProblem) {
     guard place(header, at: now) != nil else { return }
+    if rate != toneRate { (toneRate, tones) = (rate, Self.tones(rate)) }
     try tones.receive(
       payload, timestamp: header.timestamp, marker: header.marker, at: now, report: report)
   }

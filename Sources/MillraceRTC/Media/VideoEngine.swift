@@ -2,7 +2,7 @@ package import MillraceCore
 package import MillraceRTCWire
 
 /// What a `VideoEngine` reports, within its calls. The engine must not be ended within.
-package protocol VideoObserver: AnyObject {
+package protocol VideoObserver: SourceObserver {
   /// Sends a packet of `count` bytes, with room for protection behind it.
   func videoSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool)
   /// The peer has sent a picture. The bytes are valid only during the call.
@@ -187,6 +187,7 @@ package final class VideoEngine {
     guard let index = place(of: ssrc) else { return }
     counts.add(receivers.remove(at: index))
     observer?.videoEnded(ssrc, reason: reason)
+    for (repeating, original) in media.rtxSources where original == ssrc { observer?.sourceLeft(repeating) }
   }
 
   /// By hand, as the loops here: iterating an array, and so `firstIndex(where:)`, makes a heap request an element in debug builds.
@@ -218,6 +219,7 @@ package final class VideoEngine {
       for index in 0..<goodbye.count {
         goodbyes.note(goodbye[index], at: now)
         end(goodbye[index], reason: goodbye.reasonText)
+        observer?.sourceLeft(goodbye[index])
       }
     case .nack(let nack): answer(nack, at: now)
     case .pictureLoss(let loss): if loss.media == sender?.ssrc { noteWish(at: now) }

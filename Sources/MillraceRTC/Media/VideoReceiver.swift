@@ -1,7 +1,7 @@
 internal import MillraceCore
 internal import MillraceRTCWire
 
-/// One source of pictures of the peer: puts its packets in order, asks for those that are missing, and the pictures together.
+/// One source of pictures of the peer: puts its packets in order, requests the missing ones, and assembles the pictures.
 ///
 /// A packet that is missing is waited for as long as a request of it can be answered, and no longer than a moment where a key frame begins
 /// behind it. After a loss that nothing has cured, a key frame is wanted until one comes. One thread; no heap request after `init`.
@@ -194,7 +194,7 @@ final class VideoReceiver {
   // MARK: Time
 
   /// How long a missing packet is waited for since one behind it came.
-  private func wait(_ head: ReorderBuffer.Head) -> Nanoseconds {
+  private var wait: Nanoseconds {
     guard hasNack, waitingKey == nil else { return Self.reordering }
     return max(NackGenerator.largestAge, min(2 * nack.roundTrip, Self.longestWait))
   }
@@ -202,7 +202,7 @@ final class VideoReceiver {
   /// Continues without what was waited for long enough.
   func run(at now: Nanoseconds, _ deliver: Deliver) {
     while let number = next, let head = waiting.first(from: number) {
-      let due = head.arrival &+ wait(head)
+      let due = head.arrival &+ wait
       guard due <= now else { break }
       wantsKey = true
       next = head.number
@@ -219,7 +219,7 @@ final class VideoReceiver {
       earliest = min(earliest ?? due, due)
     }
     if let number = next, let head = waiting.first(from: number) {
-      let due = head.arrival &+ wait(head)
+      let due = head.arrival &+ wait
       earliest = min(earliest ?? due, due)
     }
     return earliest

@@ -91,7 +91,7 @@ final class VideoSender {
 
   deinit { unsafe packet.deallocate() }
 
-  /// Bytes of a head with these extensions. Those of no medium are as long as a head can be.
+  /// Bytes of an RTP header with these extensions.
   private static func headBytes(_ extensions: RTPExtensions, _ identifiers: RTPExtensionIdentifiers) -> Int {
     var room = [UInt8](repeating: 0, count: 128)
     var bytes = room.mutableSpan

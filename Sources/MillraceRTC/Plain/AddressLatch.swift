@@ -4,7 +4,7 @@ internal import MillraceCore
 ///
 /// - Not symmetric: packets go to the address that was given, and come from any port of its host; where none was given, from anywhere.
 /// - Symmetric: packets go to where valid ones come from (RFC 4961), as they have to behind a NAT. The first valid source is kept; another
-///   takes its place only after a silence, so that nobody can draw a stream to himself by sending into it.
+///   takes its place only after a silence, so that nobody can hijack the stream by sending to this port.
 struct AddressLatch: Sendable {
   /// How long the peer may be silent before another address takes its place: a pause of speech without packets is shorter, and a NAT that
   /// has forgotten a mapping gives another port at once.

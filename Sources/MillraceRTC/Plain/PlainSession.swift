@@ -31,7 +31,7 @@ package final class PlainSession: RTCLoopMember {
   private let settings: PlainSettings
   private weak var observer: (any PlainSessionObserver)?
   private let clock = Clock(.realtime)
-  private let protection: PlainProtection?
+  private let protection: SRTPProtection?
   private var entry: RTCLoop.Entry?
   private var sockets: PlainSockets?
   private var sound: SoundEngine?
@@ -51,7 +51,7 @@ package final class PlainSession: RTCLoopMember {
   package init(
     on loop: RTCLoop, _ settings: PlainSettings, observer: any PlainSessionObserver
   ) throws(RTCProblem) {
-    if let keys = settings.keys { protection = try PlainProtection(keys) } else { protection = nil }
+    if let keys = settings.keys { protection = try SRTPProtection(keys) } else { protection = nil }
     self.loop = loop
     self.settings = settings
     self.observer = observer
@@ -251,6 +251,8 @@ package final class PlainSession: RTCLoopMember {
 }
 
 extension PlainSession: SoundObserver {
+  package func sourceLeft(_ ssrc: UInt32) { protection?.noteEnd(of: ssrc) }
+
   package func soundSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) {
     unsafe send(packet, count: count, isRTCP: isRTCP)
   }

@@ -1,3 +1,4 @@
+internal import MillraceCore
 internal import MillraceRTCWire
 
 /// The streams of data channels: which are in use, and which are being reset on both sides so that they can be used again (RFC 8831
@@ -5,8 +6,8 @@ internal import MillraceRTCWire
 struct DataChannelStreams {
   /// Streams of an association, as CRtcShim makes it.
   private static let limit = 1_024
-  /// Tries to reset a stream: 30 s where it is the only one. A peer that cannot reset streams (RFC 6525) never confirms.
-  private static let mostAttempts = 3_000
+  /// How long a stream is tried to be reset. A peer that cannot reset streams (RFC 6525) never confirms.
+  private static let patience: Nanoseconds = .milliseconds(30_000)
   /// Resets that are tried in a run. SCTP takes one at a time, so most of the others fail.
   private static let resetsPerRun = 8
 
@@ -18,7 +19,8 @@ struct DataChannelStreams {
 
   private struct Reset {
     var stream: UInt16
-    var attempts = 0
+    /// When it was tried first; nil: not yet.
+    var since: Nanoseconds?
   }
 
   private let role: DataChannelIDs.Role
@@ -84,24 +86,28 @@ struct DataChannelStreams {
   var wantsRun: Bool { !resets.isEmpty }
 
   /// Tries again what was not possible before.
-  mutating func run() {
+  mutating func run(at now: Nanoseconds) {
     for _ in 0..<min(resets.count, Self.resetsPerRun) {
       var next = resets.removeFirst()
       if resetHalf(next.stream) {
         halves[next.stream]?.isReset = true
         finish(next.stream)
       } else {
-        next.attempts += 1
+        let since = next.since ?? now
+        next.since = since
         // Given up: the stream stays reserved.
-        if next.attempts < Self.mostAttempts { resets.append(next) }
+        if now - since < Self.patience { resets.append(next) }
       }
     }
   }
 
   private mutating func reset(_ stream: UInt16) {
     guard !resets.contains(where: { $0.stream == stream }) else { return }
+    if resets.isEmpty, resetHalf(stream) {
+      halves[stream]?.isReset = true
+      return finish(stream)
+    }
     resets.append(Reset(stream: stream))
-    if resets.count == 1 { run() }
   }
 
   private mutating func finish(_ stream: UInt16) {

@@ -1,3 +1,4 @@
+package import MillraceCore
 internal import MillraceRTCWire
 
 /// The data channels over one SCTP association (RFC 8831): opened by DCEP (RFC 8832), closed by a reset of their streams.
@@ -105,10 +106,10 @@ package final class DataChannels {
   }
 
   /// Opens channels, and tries again what found no room. After every tick of SCTP.
-  package func run() {
+  package func run(at now: Nanoseconds) {
     guard isConnected else { return }
     sendAcknowledgements()
-    streams.run()
+    streams.run(at: now)
     openChannels()
   }
 

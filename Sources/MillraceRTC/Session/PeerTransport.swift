@@ -25,9 +25,7 @@ package final class PeerTransport: ICEObserver {
   private var hasPair = false
   /// When the peer is asked for checks; nil: its description has just come.
   private var checkAt: Nanoseconds?
-  private var sources = PeerSources()
-  private var outbound: SRTPContext?
-  private var inbound: SRTPContext?
+  private var protection: SRTPProtection?
   private var association: SCTPAssociation?
   private var tickAt: Nanoseconds?
   private(set) var watch: ICEWatch?
@@ -103,8 +101,7 @@ package final class PeerTransport: ICEObserver {
   /// Protects and sends a packet of RTP or RTCP of `count` bytes, with room for `SRTPContext.trailer` behind it. False when it was not sent,
   /// which is as if it were lost.
   package func send(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) -> Bool {
-    guard let outbound, case .done(let length) = unsafe outbound.protect(packet, count: count, isRTCP: isRTCP)
-    else { return false }
+    guard let length = unsafe protection?.protect(packet, count: count, isRTCP: isRTCP) else { return false }
     return unsafe ice.send(UnsafeRawBufferPointer(rebasing: packet[..<length]))
   }
 
@@ -240,37 +237,13 @@ package final class PeerTransport: ICEObserver {
 
   private func take(packet: UnsafeMutableRawBufferPointer, isRTCP: Bool) {
     // Before the keys are there nobody can say whose it is.
-    guard let inbound else { return refusals.early += 1 }
-    guard let source = unsafe Self.source(of: packet, isRTCP: isRTCP) else { return refusals.malformed += 1 }
-    let isKnown = sources.contains(source)
-    guard isKnown || makeRoomForSource() else { return refusals.sources += 1 }
-    switch unsafe inbound.unprotect(packet, isRTCP: isRTCP) {
-    case .done(let count):
-      if !isKnown { sources.insert(source) }
-      unsafe observer?.peerReceived(UnsafeRawBufferPointer(rebasing: packet[..<count]), isRTCP: isRTCP)
-    case .replayed: refusals.replayed += 1
-    case .forged: refusals.forged += 1
-    case .malformed: refusals.malformed += 1
-    }
+    guard let protection else { return refusals.early += 1 }
+    guard let count = unsafe protection.unprotect(packet, isRTCP: isRTCP, &refusals) else { return }
+    unsafe observer?.peerReceived(UnsafeRawBufferPointer(rebasing: packet[..<count]), isRTCP: isRTCP)
   }
 
-  /// The source of a packet, which is not encrypted (RFC 3550 sections 5.1 and 6.1).
-  private static func source(of packet: UnsafeMutableRawBufferPointer, isRTCP: Bool) -> UInt32? {
-    let offset = isRTCP ? 4 : 8
-    guard packet.count >= offset + 4 else { return nil }
-    return unsafe packet.bindMemory(to: UInt8.self).span.uint32(at: offset)
-  }
-
-  /// Notes that a source has ended: where there is no room for another, it makes room. Not before: with the source SRTP forgets which of its
-  /// packets came, and they could be repeated.
-  package func noteEnd(of source: UInt32) { sources.end(source) }
-
-  private func makeRoomForSource() -> Bool {
-    guard sources.isFull else { return true }
-    guard let ended = sources.removeEnded() else { return false }
-    inbound?.forget(ended)
-    return true
-  }
+  /// Notes that a source has ended: where there is no room for another, it makes room.
+  package func noteEnd(of source: UInt32) { protection?.noteEnd(of: source) }
 
   // MARK: DTLS
 
@@ -313,8 +286,7 @@ package final class PeerTransport: ICEObserver {
     guard let remote, matches(dtls, remote) else { return fail(.fingerprint) }
     do throws(RTCProblem) {
       if let keys = dtls.srtpKeys() {
-        outbound = try SRTPContext(keys.profile, key: keys.outbound, isOutbound: true)
-        inbound = try SRTPContext(keys.profile, key: keys.inbound, isOutbound: false)
+        protection = try SRTPProtection(keys)
       } else if remote.hasMedia {
         return fail(.noProfile)
       }

@@ -69,6 +69,8 @@ package final class RTCSession: RTCLoopMember {
   /// restart ICE: its answer is reported at once.
   package func answer(_ offer: SessionDescription) {
     if remote != nil { return answerAgain(offer) }
+    // Not beside an offer of this side.
+    guard entry == nil, !isOver else { return }
     pendingOffer = offer
     begin(.answerer, isControlling: offer.isICELite && !settings.ice.isLite)
   }
@@ -91,7 +93,7 @@ package final class RTCSession: RTCLoopMember {
   }
 
   private func begin(_ role: NegotiatedSession.Role, isControlling: Bool) {
-    guard entry == nil, !hasEnded else { return }
+    guard entry == nil, !isOver else { return }
     self.role = role
     entry = loop.add(self)
     sections = settings.describedSections()
@@ -375,7 +377,7 @@ package final class RTCSession: RTCLoopMember {
     Self.advance(&next, connectBy)
     Self.advance(&next, recoverBy)
     Self.advance(&next, transport?.run(at: now))
-    if let channels, channels.wantsRun { channels.run() }
+    if let channels, channels.wantsRun { channels.run(at: now) }
     if state == .connected { Self.advance(&next, media?.run(at: now)) }
     return next
   }
@@ -480,6 +482,8 @@ extension RTCSession: SessionMediaObserver {
     transport?.noteEnd(of: ssrc)
     observer?.sessionEnded(source: ssrc, reason: reason)
   }
+
+  func mediaLeft(_ ssrc: UInt32) { transport?.noteEnd(of: ssrc) }
 
   func mediaWantsKeyFrame() { observer?.sessionWantsKeyFrame() }
 

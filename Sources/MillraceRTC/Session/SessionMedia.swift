@@ -9,6 +9,8 @@ protocol SessionMediaObserver: AnyObject {
   func mediaReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>)
   func mediaReceived(_ tone: ReceivedTone)
   func mediaEnded(_ ssrc: UInt32, reason: String?)
+  /// A source is over, also one of which nothing was heard.
+  func mediaLeft(_ ssrc: UInt32)
   func mediaWantsKeyFrame()
   /// Bits a second that the encoders of sound and pictures may make.
   func mediaAllocated(sound: Int, video: Int)
@@ -242,6 +244,8 @@ extension SessionMedia: SoundObserver {
     observer?.mediaReceived(sound, payload)
   }
   func soundReceived(_ tone: ReceivedTone) { observer?.mediaReceived(tone) }
+  func sourceLeft(_ ssrc: UInt32) { observer?.mediaLeft(ssrc) }
+
   func soundEnded(_ ssrc: UInt32, reason: String?) { observer?.mediaEnded(ssrc, reason: reason) }
 }
 

@@ -53,6 +53,8 @@ package final class SCTPAssociation {
 
   private var handle: OpaquePointer?
   private var partial: PartialMessages
+  /// Its end is reported once, and nothing is read behind it.
+  private var hasEnded = false
   private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: readBytes, alignment: 8)
   private let sendPacket: (UnsafeRawBufferPointer) -> Void
   private let entry: RTCLoop.Entry
@@ -104,7 +106,7 @@ package final class SCTPAssociation {
 
   /// What has happened since; nil: nothing more. Not reading makes the peer wait.
   package func next() -> Event? {
-    guard let handle = unsafe handle, let start = unsafe memory.baseAddress else { return nil }
+    guard !hasEnded, let handle = unsafe handle, let start = unsafe memory.baseAddress else { return nil }
     let bytes = unsafe start.assumingMemoryBound(to: UInt8.self)
     while true {
       var part = millrace_sctp_part()
@@ -113,6 +115,7 @@ package final class SCTPAssociation {
         partial.removeAll()
         return .connected
       case millrace_sctp_ended:
+        hasEnded = true
         partial.removeAll()
         return .ended
       case millrace_sctp_streams_closed:

@@ -85,7 +85,9 @@ final class CallChannels {
       }
       if case .link(let link) = port { leave(link, sessions) }
     }
-    for session in sessions where session.isConnected && session.channels.flush(in: session, oldest: now - Self.giveUp) {
+    let oldest = now - Self.giveUp
+    for session in sessions
+    where session.isConnected && session.channels.flush(in: session, oldest: oldest) {
       next = now + Self.retry
     }
     return next

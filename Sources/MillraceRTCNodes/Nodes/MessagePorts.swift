@@ -157,13 +157,16 @@ struct MessagePorts {
         event.field("scope", "command")
         event.field("bytes", bytes)
         event.field("count", refusals)
-        event.field("text", "a message at \"data\" is larger than \"largest\" and was dropped; send smaller ones, or raise \"largest\"")
+        event.field(
+          "text",
+          "a message at \"data\" is larger than \"largest\" and was dropped; send smaller ones, or raise it")
       }
     }
     let largeOnes = large.take(at: now, isLast: isLast)
     if largeOnes > 0 {
       Self.post(
-        "tooLarge", category: "request", "received messages are larger than \"largest\" and were dropped; raise \"largest\"",
+        "tooLarge", category: "request",
+        "received messages are larger than \"largest\" and were dropped; raise it",
         count: largeOnes, &ports)
     }
     let binaries = binary.take(at: now, isLast: isLast)

@@ -130,7 +130,8 @@
     return earliest
   }
 
-  /// Forgets everything but the round trip, for a source that restarted.
+  /// Forgets the packets and the wanted key frame, for a source that restarted. The round trip, the counts and the time of the last request
+  /// for a key frame stay.
   public mutating func reset() {
     unwrapper.reset()
     outstanding = 0

@@ -41,8 +41,8 @@
     self.stream = stream
     unsafe table = .allocate(capacity: self.slots)
     unsafe table.initialize(repeating: Slot(), count: self.slots)
+    // Not cleared: only what was written is read, and memory that is not used yet is none of the process.
     unsafe bytes = .allocate(capacity: self.slots * self.slotBytes)
-    unsafe bytes.initialize(repeating: 0, count: self.slots * self.slotBytes)
   }
 
   deinit {

@@ -41,7 +41,9 @@ public struct OpusPayload: Sendable, Hashable {
       try Self.check(frame: payload.count - 1)
     case 1:
       frames = 2
-      guard payload.count % 2 == 1 else { throw .malformed(.opus, "two frames of equal size need an odd number of bytes in all") }
+      guard payload.count % 2 == 1 else {
+        throw .malformed(.opus, "two frames of equal size need an odd number of bytes in all")
+      }
       try Self.check(frame: payload.count / 2)
     case 2:
       frames = 2

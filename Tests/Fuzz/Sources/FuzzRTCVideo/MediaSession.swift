@@ -144,6 +144,8 @@ final class MediaSession: SessionMediaObserver {
     if !"0123456789*#ABCD".contains(tone.digit) || tone.milliseconds < 0 { fatalError("no key: \(tone)") }
   }
 
+  func mediaLeft(_ ssrc: UInt32) {}
+
   func mediaEnded(_ ssrc: UInt32, reason: String?) {
     pictureSources.remove(ssrc)
     soundSources.remove(ssrc)

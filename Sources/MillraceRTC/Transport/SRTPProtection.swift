@@ -1,8 +1,8 @@
 internal import MillraceRTCWire
 
-/// SRTP in both directions with keys that both sides know from elsewhere (RFC 4568), and a limit of sources. One thread.
+/// SRTP in both directions, and a limit of the peer's sources. The keys come from DTLS, or from a description (RFC 4568). One thread.
 @safe
-final class PlainProtection {
+final class SRTPProtection {
   private let outbound: SRTPContext
   private let inbound: SRTPContext
   private var sources = PeerSources()
@@ -30,13 +30,13 @@ final class PlainProtection {
       return nil
     }
     let isKnown = sources.contains(source)
-    guard isKnown || makeRoom() else {
+    guard isKnown || sources.canTakeAnother else {
       refusals.sources += 1
       return nil
     }
     switch unsafe inbound.unprotect(packet, isRTCP: isRTCP) {
     case .done(let count):
-      if !isKnown { sources.insert(source) }
+      if !isKnown { insert(source) }
       return count
     case .replayed: refusals.replayed += 1
     case .forged: refusals.forged += 1
@@ -49,11 +49,10 @@ final class PlainProtection {
   /// its packets came, and they could be repeated.
   func noteEnd(of source: UInt32) { sources.end(source) }
 
-  private func makeRoom() -> Bool {
-    guard sources.isFull else { return true }
-    guard let ended = sources.removeEnded() else { return false }
-    inbound.forget(ended)
-    return true
+  /// Only now, since anybody can send a packet that is not authentic.
+  private func insert(_ source: UInt32) {
+    if sources.isFull, let ended = sources.removeEnded() { inbound.forget(ended) }
+    sources.insert(source)
   }
 
   /// The source of a packet, which is not encrypted (RFC 3550 sections 5.1 and 6.1).

@@ -9,6 +9,8 @@ struct PeerSources {
   private var ended: [UInt32] = []
 
   var isFull: Bool { sources.count >= Self.most }
+  /// There is room, or one that has ended makes room.
+  var canTakeAnother: Bool { !isFull || !ended.isEmpty }
 
   /// By hand, because it is asked for every packet: iterating an array makes a heap request an element in debug builds.
   func contains(_ source: UInt32) -> Bool {

@@ -41,7 +41,8 @@ import Testing
       #"{"command":"update","values":{},"id":"x"}"#, #"{"command":"update","values":{"colour":1},"id":"x"}"#,
       #"{"command":"update","values":{"bitrate":"much"},"id":"x"}"#,
       #"{"command":"update","values":{"bitrate":1},"id":"x"}"#,
-      #"{"command":"refreshAuth","id":"x"}"#, #"{"command":"hangUp","call":"7","id":"x"}"#,
+      #"{"command":"refreshAuth","id":"x"}"#, #"{"command":"refreshAuth","token":"new","id":"x"}"#,
+      #"{"command":"hangUp","call":"7","id":"x"}"#,
       #"{"command":"extra","name":"fly","id":"x"}"#,
       #"{"command":"extra","name":"dtmf","payload":{},"id":"x"}"#,
       #"{"command":"extra","name":"dtmf","payload":{"digits":"12x"},"id":"x"}"#,
@@ -275,6 +276,8 @@ import Testing
 
   @Test("silence has the length of what it stands for")
   func silence() {
+    #expect(SilentPayload.bytes(.opus, duration: 120, count: 90) == [0xE0, 0xFF, 0xFE])
+    #expect(SilentPayload.bytes(.opus, duration: 240, count: 90) == [0xE8, 0xFF, 0xFE])
     #expect(SilentPayload.bytes(.opus, duration: 480, count: 90) == [0xF0, 0xFF, 0xFE])
     #expect(SilentPayload.bytes(.opus, duration: 960, count: 90) == [0xF8, 0xFF, 0xFE])
     #expect(SilentPayload.bytes(.opus, duration: 1_920, count: 90) == [0xF9, 0xFF, 0xFE, 0xFF, 0xFE])

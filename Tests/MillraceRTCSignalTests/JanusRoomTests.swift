@@ -132,6 +132,9 @@ import Testing
       #"{"audiobridge":"event","error_code":487,"error":"Can't configure (not in a room)"}"#,
       to: "message configure")
     #expect(script.answers == ["5 ok", "6 failed"] && script.closed == nil)
+    // Refused, it is as before in the next description.
+    _ = script.give(.describe(0, sdp: "OFFER"))
+    #expect(script.last("message configure")?.json["body"]?["muted"].line == "true")
   }
 
   @Test(

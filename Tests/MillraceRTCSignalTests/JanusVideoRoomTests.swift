@@ -166,6 +166,31 @@ import Testing
     #expect(script.answers == ["2 command"])
   }
 
+  @Test("a command to a publisher that leaves before Janus answers is answered all the same")
+  func muteOfLeaving() throws {
+    var script = try script()
+    _ = join(&script, Self.ann)
+    _ = script.attach()
+    _ = offer(&script)
+    _ = script.give(.command(1, .mute(.audio, isOn: true, peer: "8")))
+    _ = script.event(#"{"videoroom":"event","leaving":8}"#)
+    #expect(script.answers == [])
+    _ = script.reply(#"{"videoroom":"updated"}"#, to: "message configure")
+    #expect(script.answers == ["1 command"])
+  }
+
+  @Test("the refusal of a command ends no session")
+  func refusedMute() throws {
+    var script = try script()
+    _ = join(&script, Self.ann)
+    _ = script.attach()
+    _ = offer(&script)
+    _ = script.give(.command(1, .mute(.audio, isOn: true, peer: "8")))
+    let words = script.reply(
+      #"{"videoroom":"event","error_code":429,"error":"no"}"#, to: "message configure")
+    #expect(words == [] && script.answers.count == 1 && script.answers != ["1 ok"] && script.closed == nil)
+  }
+
   @Test("a publisher that cannot be received fails alone, and is not tried again by itself")
   func refusedFeed() throws {
     var script = try script()

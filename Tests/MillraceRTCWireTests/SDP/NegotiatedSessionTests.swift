@@ -137,6 +137,18 @@ struct NegotiatedSessionTests {
     #expect(session.media[1].maxBitsPerSecond == 450_000 && session.media[0].packetMilliseconds == 40)
   }
 
+  @Test("the limit of a medium is its own, and that of the session only where it has none")
+  func limits() throws {
+    var theirs = try SDPSamples.parsed(SDPSamples.chromium)
+    theirs.bandwidths = [SDPBandwidth("TIAS", 2_000_000)]
+    theirs.media[0].bandwidths = []
+    theirs.media[1].bandwidths = [SDPBandwidth("AS", 300)]
+    let answer = try SDPTestParts.answer(theirs, [.audio(), .video()]).description
+    let session = try Self.session(answer, theirs, .answerer)
+    #expect(session.media[0].maxBitsPerSecond == 2_000_000)
+    #expect(try #require(session.media[1].maxBitsPerSecond) <= 300_000)
+  }
+
   @Test(
     "an answer is compared with the offer that it claims to answer",
     arguments: [

@@ -297,7 +297,8 @@ struct TokenReading: Sendable, CustomTestStringConvertible {
     arguments: [
       ("0", nil), ("7", 7), (" ", nil), ("-1", nil), ("soon", nil), ("99999999999999999999", 3_600),
       ("Tue, 14 Nov 2023 22:13:50 GMT", 30), ("Wed, 15 Nov 2023 00:00:00 GMT", 3_600),
-      ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600), ("Sun, 06 Nov 1994 08:49:37 GMT", nil), ("Tuesday, 14-Nov-23 22:13:50 GMT", nil),
+      ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600),
+      ("Sun, 06 Nov 1994 08:49:37 GMT", nil), ("Tuesday, 14-Nov-23 22:13:50 GMT", nil),
       ("Tue, 14 Nov 2023 24:13:50 GMT", nil), ("Tue, 14 Nov 2023 22:13:50 CET", nil),
     ] as [(String, Int?)])
   func waits(header: String, seconds: Int?) throws {

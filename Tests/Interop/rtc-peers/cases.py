@@ -355,12 +355,13 @@ def aiortc_from_whep_server(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port), "path": "/out", "plain": True}, "tone": tone(440)}
     more, ways = pictures("vp8", film(bench))
-    process = bench.run("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways], 9)
+    process = bench.run("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways], 12)
     wait_for_port(bench, NEAR, port)
     viewers = [bench.aio("whep", f"http://{NEAR}:{port}/out", bench.path(f"whep-out-{number}.wav"), 5, "--video") for number in (1, 2)]
     seen = [bench.result(viewer, 60) for viewer in viewers]
     succeed(process, 60)
-    if any(one["pictures"] < 30 for one in seen):
+    # 15 a second; a viewer in Python may begin late, and decode slowly.
+    if any(one["pictures"] < 10 for one in seen):
         raise Failure(f"aiortc: {seen}")
     return f"2 viewers, {seen[0]['pictures']} pictures, " + sound.check_tone(bench.path("whep-out-1.wav"), [440], seconds=0.6)
 

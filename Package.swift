@@ -47,6 +47,7 @@ let package = Package(
     .library(name: "MillraceRTC", targets: ["MillraceRTC"]),
     .library(name: "MillraceRTCSignal", targets: ["MillraceRTCSignal"]),
     .library(name: "MillraceRTCNodes", targets: ["MillraceRTCNodes"]),
+    .library(name: "MillraceRoomWire", targets: ["MillraceRoomWire"]),
     .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
@@ -174,6 +175,9 @@ let package = Package(
       name: "MillraceRTCSignal",
       dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire"],
       swiftSettings: strict),
+
+    // The messages between a member of a room and its hub. Pure Swift, no socket.
+    .target(name: "MillraceRoomWire", dependencies: ["MillraceJSON"], swiftSettings: strict),
 
     // The ground of services.
     .target(
@@ -420,6 +424,9 @@ let package = Package(
     // Checked against another implementation of WebSockets by `make interop-net`.
     .executableTarget(
       name: "net-peer", dependencies: ["MillraceNet"], path: "Tests/NetPeer", swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRoomWireTests", dependencies: ["MillraceRoomWire", "MillraceJSON"],
+      swiftSettings: tests),
     .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
     .testTarget(
       name: "MillraceRTCTests",
@@ -585,6 +592,7 @@ let parts: [String: [String]] = [
   "rtc": [
     "MillraceRTCWireTests", "MillraceRTCTests", "MillraceRTCSignalTests", "MillraceRTCNodesTests",
   ],
+  "room": ["MillraceRoomWireTests"],
   // What the thread sanitizer has to see of it.
   "sessions": ["MillraceRTCWireTests", "MillraceRTCTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],

@@ -51,6 +51,7 @@ let package = Package(
     fuzzer("FuzzRTCPackets", [product("MillraceRTCWire")]),
     fuzzer("FuzzRTCSDP", [product("MillraceRTCWire")]),
     fuzzer("FuzzRTCVideo", [product("MillraceRTC"), product("MillraceRTCWire"), product("MillraceCore")]),
+    fuzzer("FuzzRoom", [product("MillraceRoomWire"), product("MillraceJSON")]),
     fuzzer(
       "FuzzScenario",
       [

@@ -25,6 +25,8 @@ import Testing
   @Test("a flood of requests that are refused is a few events, which count all of them")
   func flood() async throws {
     let tested = try await TestedServer.begin()
+    // A client that ends what has ended already is none of them.
+    #expect(try await tested.send("DELETE", "/whip/0123").status == 404)
     for _ in 0..<20 { #expect(try await tested.post("hello").status == 400) }
     func counts() -> [Int] {
       tested.log.all.compactMap { event -> Int? in

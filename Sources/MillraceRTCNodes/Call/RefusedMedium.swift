@@ -45,11 +45,12 @@ struct RefusedMedium {
     let text: String
     if isOfferer {
       // The formats of a refused medium are those of the offer (RFC 3264 section 6).
-      text = "\(name) is refused by the peer, which does not say what it takes; this node has \(ours)"
+      text =
+        "\(name) is refused by the peer, which takes none, or not \(ours); use a codec that it has"
     } else {
-      text = "\(name) is refused: \(peer) has \(theirs), and this node has \(ours)"
+      text = "\(name) is refused: \(peer) has \(theirs), and this node has \(ours); use one codec on both sides"
     }
-    return RTCError.noCommonCodec.error("\(text); use one codec on both sides", reaction: .continue)
+    return RTCError.noCommonCodec.error(text, reaction: .continue)
   }
 
   private static func track(of kind: MediaKind) -> DialogTrack? {

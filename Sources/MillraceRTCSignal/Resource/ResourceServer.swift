@@ -188,7 +188,9 @@ package final class ResourceServer: Signalling {
     if request.method == "OPTIONS" { return .answer(response.options(methods, isEndpoint: id == nil)) }
     guard isAdmitted(request) else { return refuseKey(response) }
     if let id, state.withLock({ $0.table[id] }) == nil {
-      return .answer(response.text(404, "there is no such session; it has ended, or never existed\n"))
+      // That a client ends a session whose connection has ended already is the usual end, and no refusal.
+      let quiet = request.method == "DELETE" ? ResourceResponse(origin: response.origin) : response
+      return .answer(quiet.text(404, "there is no such session; it has ended, or never existed\n"))
     }
     let type = ResourceResponse.type(of: request)
     switch (request.method, id) {

@@ -20,10 +20,11 @@ final class HubRig {
 
   private(set) var hub: RoomHub
   private var now: Nanoseconds = 5_000_000_000
-  private(set) var unix = Int64(start) * 1_000
+  private(set) var unix = Int64(HubRig.start) * 1_000
   private var requests: [UInt64: Int] = [:]
   private var answers: [UInt64: [Int: RoomAnswer]] = [:]
   private var pushes: [UInt64: [RoomPush]] = [:]
+  private var names: [UInt64: [String]] = [:]
   private var media: [RoomAction] = []
   private(set) var closed: [UInt64: UInt16] = [:]
 
@@ -51,6 +52,8 @@ final class HubRig {
 
   func connect(_ connections: UInt64..., address: String = "192.0.2.1") {
     for connection in connections {
+      requests[connection] = nil
+      answers[connection] = nil
       hub.connect(RoomConnectionID(connection), address: address, at: time)
       drain()
     }
@@ -109,8 +112,11 @@ final class HubRig {
     #expect(bytes.count <= RoomLimits.messageBytes)
     do throws(RoomReadProblem) {
       switch try RoomHubMessage(parsing: bytes) {
-      case .push(let push): pushes[connection, default: []].append(push)
+      case .push(let push):
+        pushes[connection, default: []].append(push)
+        names[connection, default: []].append(push.name)
       case .answer(let answer):
+        names[connection, default: []].append("answer")
         #expect(answers[connection]?[answer.id] == nil, "a request was answered twice")
         answers[connection, default: [:]][answer.id] = answer
       }
@@ -172,6 +178,9 @@ final class HubRig {
 
   /// What a member was told since the last call.
   func seen(_ connection: UInt64) -> [RoomPush] { pushes.removeValue(forKey: connection) ?? [] }
+
+  /// All that a member was sent: the events of pushes, and `answer`.
+  func order(_ connection: UInt64) -> [String] { names[connection] ?? [] }
 
   /// What the layer above was told since the last call.
   func actions() -> [RoomAction] {

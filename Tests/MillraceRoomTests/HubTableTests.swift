@@ -1,4 +1,5 @@
 import MillraceCore
+import MillraceCrypto
 import MillraceRoomWire
 import Testing
 
@@ -119,7 +120,7 @@ import Testing
   @Test("settings that cannot work are refused in words")
   func settings() {
     #expect(RoomHubSettings().problem == nil)
-    var settings = RoomHubSettings(key: .init(utf8: ""))
+    var settings = RoomHubSettings(key: SecretKey(utf8: ""))
     #expect(settings.problem == "the key of the hub is empty; set one, or none")
     settings = RoomHubSettings()
     settings.membersPerRoom = 151

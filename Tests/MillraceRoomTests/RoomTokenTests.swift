@@ -11,7 +11,7 @@ import Testing
   private static let text =
     "eyJ1c2VyIjoiYW5uIiwicm9vbSI6InIxIiwiZXhwIjoxNzAwMDAwMDAwfQ.qhRlYsKJCA6xoX3tVGZ0rZqTF0lW1Tw3y0mAptNuKB0"
 
-  private static func error(_ text: String, at unix: Int64 = end - 1) -> RoomError? {
+  private static func error(_ text: String, at unix: Int64 = Self.end - 1) -> RoomError? {
     do throws(RoomError) {
       _ = try RoomToken(text, key: key, unixMilliseconds: unix)
       return nil

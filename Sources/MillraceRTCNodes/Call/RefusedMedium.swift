@@ -48,7 +48,8 @@ struct RefusedMedium {
       text =
         "\(name) is refused by the peer, which takes none, or not \(ours); use a codec that it has"
     } else {
-      text = "\(name) is refused: \(peer) has \(theirs), and this node has \(ours); use one codec on both sides"
+      text =
+        "\(name) is refused: \(peer) has \(theirs), and this node has \(ours); use one codec on both sides"
     }
     return RTCError.noCommonCodec.error(text, reaction: .continue)
   }

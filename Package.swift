@@ -48,6 +48,7 @@ let package = Package(
     .library(name: "MillraceRTCSignal", targets: ["MillraceRTCSignal"]),
     .library(name: "MillraceRTCNodes", targets: ["MillraceRTCNodes"]),
     .library(name: "MillraceRoomWire", targets: ["MillraceRoomWire"]),
+    .library(name: "MillraceRoom", targets: ["MillraceRoom"]),
     .library(name: "MillraceService", targets: ["MillraceService"]),
     .library(name: "MillraceWebSocket", targets: ["MillraceWebSocket"]),
     .library(name: "MillraceBailian", targets: ["MillraceBailian"]),
@@ -178,6 +179,11 @@ let package = Package(
 
     // The messages between a member of a room and its hub. Pure Swift, no socket.
     .target(name: "MillraceRoomWire", dependencies: ["MillraceJSON"], swiftSettings: strict),
+    // Rooms: who is in them, and what each may do. No socket, no media.
+    .target(
+      name: "MillraceRoom",
+      dependencies: ["MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceRoomWire"],
+      swiftSettings: strict),
 
     // The ground of services.
     .target(
@@ -427,6 +433,10 @@ let package = Package(
     .testTarget(
       name: "MillraceRoomWireTests", dependencies: ["MillraceRoomWire", "MillraceJSON"],
       swiftSettings: tests),
+    .testTarget(
+      name: "MillraceRoomTests",
+      dependencies: ["MillraceRoom", "MillraceRoomWire", "MillraceCrypto", "MillraceJSON", "MillraceCore"],
+      swiftSettings: tests),
     .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
     .testTarget(
       name: "MillraceRTCTests",
@@ -592,7 +602,7 @@ let parts: [String: [String]] = [
   "rtc": [
     "MillraceRTCWireTests", "MillraceRTCTests", "MillraceRTCSignalTests", "MillraceRTCNodesTests",
   ],
-  "room": ["MillraceRoomWireTests"],
+  "room": ["MillraceRoomWireTests", "MillraceRoomTests"],
   // What the thread sanitizer has to see of it.
   "sessions": ["MillraceRTCWireTests", "MillraceRTCTests"],
   "server": ["MillraceServerTests", "MillraceNetTests", "MillraceDialogTests"],

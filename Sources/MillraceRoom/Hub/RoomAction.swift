@@ -1,0 +1,75 @@
+package import MillraceCore
+package import MillraceRoomWire
+
+/// A connection of a hub. The layer above gives each a new number.
+package struct RoomConnectionID: Sendable, Hashable, Comparable {
+  package let number: UInt64
+
+  package init(_ number: UInt64) { self.number = number }
+
+  package static func < (left: RoomConnectionID, right: RoomConnectionID) -> Bool {
+    left.number < right.number
+  }
+}
+
+/// When something happens: `RoomHub` has no clock.
+package struct RoomInstant: Sendable, Hashable {
+  /// A clock that only rises. All waiting is counted by it: a wall clock that is set throws nobody out.
+  package var now: Nanoseconds
+  /// Unix time, by which tokens are checked.
+  package var unixMilliseconds: Int64
+
+  package init(_ now: Nanoseconds, unixMilliseconds: Int64) {
+    self.now = now
+    self.unixMilliseconds = unixMilliseconds
+  }
+}
+
+/// What an id is wanted for. Those of rooms must not be guessed: whoever knows the room of a call can join it.
+package enum RoomIDKind: Sendable, Hashable, CaseIterable { case peer, call, room }
+
+/// What the layer above a `RoomHub` has to do, in this order.
+package enum RoomAction: Sendable, Hashable {
+  /// Sends a text frame.
+  case send(RoomConnectionID, [UInt8])
+  /// Closes the connection, after what was sent. `disconnect` follows, as for every connection.
+  case close(RoomConnectionID, code: UInt16, text: String)
+
+  // MARK: Media
+
+  /// A room begins, before its first member joins; it has ended, after its last has left.
+  case roomBegan(RoomName)
+  case roomEnded(RoomName)
+  /// A member is in a room.
+  case joined(RoomMember, room: RoomName, connection: RoomConnectionID)
+  /// The peer is no longer in the room: its session ends.
+  case left(RoomName, room: RoomName)
+  /// The peer offers a session: see `RoomHub.answerOffer`.
+  case offer(RoomName, sdp: String, request: Int)
+  /// A candidate of the peer for its session with the hub.
+  case candidate(RoomName, RoomCandidate)
+  /// The peer publishes a track, or no longer; or a video shows something else.
+  case publishing(RoomName, RoomPublication)
+  /// What the peer receives has changed: see `RoomHub.receives`.
+  case subscription(RoomName, RoomSubscription)
+  /// The peer has another role. What a viewer published has ended before.
+  case role(RoomName, RoomRole)
+}
+
+/// How much a hub holds.
+package struct RoomHubCounts: Sendable, Hashable {
+  package var connections = 0
+  package var users = 0
+  package var rooms = 0
+  package var members = 0
+  package var calls = 0
+  package var offers = 0
+  package var addresses = 0
+  package var onceValues = 0
+  /// Tokens whose end is waited for.
+  package var expiries = 0
+  /// Rooms in which somebody has spoken.
+  package var speakingRooms = 0
+
+  package init() {}
+}

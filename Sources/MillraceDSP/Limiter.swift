@@ -1,8 +1,8 @@
 /// A look-ahead limiter: keeps audio below a ceiling by reducing the gain just before a peak.
 ///
 /// - No output sample exceeds the ceiling, whatever the input; all channels of a frame get the same gain.
-/// - Latency ``latencyFrames``. Over that time the gain falls linearly before a peak, and two thirds of a reduction are recovered within `release`; audio below
-///   the ceiling passes unchanged.
+/// - Latency ``latencyFrames``. Over that time the gain falls linearly before a peak, and two thirds of a reduction are recovered within
+///   `release`; audio below the ceiling passes unchanged.
 /// - A frame's gain is the mean, over the look-ahead, of the lowest gain that any frame within it needs, so it never exceeds what the
 ///   frame itself needs. Gains are integer multiples of 2^-30, so that the running mean stays exact.
 /// - NaN counts as 0, infinity as the largest float.

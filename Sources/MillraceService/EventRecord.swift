@@ -9,7 +9,8 @@ internal import MillraceJSON
 /// length of its value, and the value as JSON.
 package enum EventRecord {
   /// Serialises the members that fit into `limit` bytes; the others are omitted, which `truncated` reports.
-  package static func bytes(_ event: DialogEvent, limit: Int) -> [UInt8] {
+  /// - Parameter count: of how many the event is one, as the member `count`; nil: none.
+  package static func bytes(_ event: DialogEvent, count: Int? = nil, limit: Int) -> [UInt8] {
     var result = [UInt8(event.index)]
     var isShort = false
     for member in event.details.members ?? [] {
@@ -21,6 +22,7 @@ package enum EventRecord {
       }
       append(name, value, to: &result)
     }
+    if let count { append(Array("count".utf8), Array(String(count).utf8), to: &result) }
     if isShort { append(Array("truncated".utf8), Array("true".utf8), to: &result) }
     return result
   }

@@ -249,6 +249,23 @@ import Testing
     #expect(one.end.isReported && two.end.isReported)
   }
 
+  @Test("a channel that is added after the call has failed ends with its failure")
+  func lateChannel() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let exchange = MemorySwitch()
+    let signalling = exchange.calling(SignalMedia(audio: .sendReceive, hasData: true))
+    let a = CallBench(signalling, on: loop, Self.sections)
+    a.call.start()
+    signalling.report(.closed(RTCError.authFailed.error("no", reaction: .refuse)))
+    try await untilCalls(a) { a.exchange.end.isReported }
+    let link = DataLink(label: "late", delivery: SCTPAssociation.Delivery(), waker: .none)
+    try a.call.attach(link)
+    try await untilCalls(a) { link.end.isReported }
+    #expect(throws: NodeFault.self) { _ = try link.end.conclude() }
+    try await stop(a)
+  }
+
   @Test("a wish for a key frame of a decoder is no command that fails")
   func keyFrame() async throws {
     let loop = try RTCLoop()

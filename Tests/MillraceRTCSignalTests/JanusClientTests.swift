@@ -118,6 +118,23 @@ import Testing
     double.stop()
   }
 
+  @Test(
+    "a server that answers polls at once with nothing is asked ten times a second at most",
+    arguments: ["[]", #"{"janus":"keepalive"}"#])
+  func emptyPolls(answer: String) async throws {
+    let double = try await JanusDouble(webSocket: false, Self.plugin)
+    double.answerPolls(with: answer)
+    let clock = Clock(.realtime)
+    let listener = JanusListener(try settings(.echotest, double) { $0.timeout = 600_000 })
+    let start = clock.now
+    listener.begin()
+    while double.pollTargets.count < 8 { try await Task.sleep(for: .milliseconds(5)) }
+    // Each but the first after a pause of 100 ms.
+    #expect(clock.now - start >= .milliseconds(690))
+    try await listener.end()
+    double.stop()
+  }
+
   @Test("an error of the plugin inside a response of status 200 is a failure", arguments: [true, false])
   func errorInside(webSocket: Bool) async throws {
     let double = try await JanusDouble(webSocket: webSocket) { _ in

@@ -33,6 +33,8 @@ final class JanusDouble: Sendable {
     var queue: [JSONValue] = []
     var polls: [HTTPReply] = []
     var pollTargets: [String] = []
+    /// Polls are answered at once with this.
+    var emptyAnswer: String?
     var sockets: [WebSocket] = []
     var protocols: [String] = []
     /// Refusals by the core, by kind.
@@ -76,6 +78,7 @@ final class JanusDouble: Sendable {
   func refuse(_ kind: String, _ code: Int, _ reason: String) {
     state.withLock { $0.refusals[kind] = (code, reason) }
   }
+  func answerPolls(with text: String) { state.withLock { $0.emptyAnswer = text } }
   func silence(_ kind: String) { state.withLock { _ = $0.silent.insert(kind) } }
 
   /// Vanishes: nothing is accepted, and every connection breaks.
@@ -134,11 +137,12 @@ final class JanusDouble: Sendable {
     if request.method == "GET" {
       let target = request.target
       return .receive { [self] _, reply in
-        state.withLock { state in
-          state.polls.append(reply)
+        let empty = state.withLock { state in
+          if state.emptyAnswer == nil { state.polls.append(reply) }
           state.pollTargets.append(target)
+          return state.emptyAnswer
         }
-        flush()
+        if let empty { reply.send(.text(empty)) } else { flush() }
       }
     }
     return .receive { [self] request, reply in

@@ -98,8 +98,8 @@ package final class PeerTransport: ICEObserver {
 
   // MARK: Packets
 
-  /// Protects and sends a packet of RTP or RTCP of `count` bytes, with room for `SRTPContext.trailer` behind it. False when it was not sent,
-  /// which is as if it were lost.
+  /// Protects and sends a packet of RTP or RTCP of `count` bytes, with room for `SRTPContext.trailer` behind it. False when it was not
+  /// sent, which is as if it were lost.
   package func send(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) -> Bool {
     guard let length = unsafe protection?.protect(packet, count: count, isRTCP: isRTCP) else { return false }
     return unsafe ice.send(UnsafeRawBufferPointer(rebasing: packet[..<length]))

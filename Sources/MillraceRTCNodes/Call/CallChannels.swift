@@ -78,7 +78,7 @@ final class CallChannels {
     for port in ports {
       let target = sessions.filter { $0.isConnected && $0.media.hasData }
       for session in target where opens(session, port, at: now) {
-        session.channels.open(port.request, in: session, at: now)
+        session.channels.open(port.request, in: session)
       }
       if drain(port, target, hasOthers: sessions.contains { $0.isConnected }, at: now) {
         next = now + Self.retry
@@ -184,7 +184,7 @@ final class CallChannels {
       guard let open = session.session else { continue }
       guard let channel = session.channels.channel(name), !session.channels.isHolding(name) else {
         let request = DataChannelRequest(label: name, delivery: context.settings.dataDelivery)
-        session.channels.open(request, in: session, at: now)
+        session.channels.open(request, in: session)
         guard session.channels.hold(bytes, isText: isText, label: name, at: now) else {
           return problem.error(
             "too much waits for the data channel \"\(name)\"; try again later", scope: .command)

@@ -81,17 +81,9 @@ final class CallContext {
     return repeated.deadline
   }
 
-  /// With the member `count`, in the form of `EventRecord`, where it stands for several.
   private func postReport(_ report: RepeatedErrors.Report) {
-    var record = EventRecord.bytes(.error(report.error), limit: settings.eventBytes)
-    if report.count > 1 {
-      let (name, value) = (Array("count".utf8), Array(String(report.count).utf8))
-      record.append(UInt8(name.count))
-      record += name
-      record += [UInt8(value.count), 0, 0, 0]
-      record += value
-    }
-    append(record, isAnswer: false)
+    let count = report.count > 1 ? report.count : nil
+    append(EventRecord.bytes(.error(report.error), count: count, limit: settings.eventBytes), isAnswer: false)
   }
 
   /// Hands over what there is room for.

@@ -13,9 +13,9 @@ internal import MillraceRTCWire
 /// ```
 ///
 /// A call as a client stands and falls with its main session, number 0, and where there is none, with the failure of its last session,
-/// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions. Where the network is interrupted, ICE is restarted once, if
-/// the signalling can; then everything is recreated, the old resource first released. Calls come from one thread; time never runs
-/// backwards. Every input is legal in every phase.
+/// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions. Where the network is
+/// interrupted, ICE is restarted once, if the signalling can; then everything is recreated, the old resource first released. Calls come
+/// from one thread; time never runs backwards. Every input is legal in every phase.
 struct CallMachine {
   struct Settings {
     var signal, media, interruption, restart: Nanoseconds

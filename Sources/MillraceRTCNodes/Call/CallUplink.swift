@@ -109,8 +109,8 @@ enum SilentPayload {
     }
   }
 
-  /// Silence as Opus in CELT, mono, full band: frames of 2.5, 5, 10 ms (configurations 28 to 30) or 20 ms (31), each of the two bytes by which libopus
-  /// says that all is silent. RFC 6716 sections 3.1 and 3.2.
+  /// Silence as Opus in CELT, mono, full band: frames of 2.5, 5, 10 ms (configurations 28 to 30) or 20 ms (31), each of the two bytes
+  /// by which libopus says that all is silent. RFC 6716 sections 3.1 and 3.2.
   private static func opus(_ duration: Int) -> [UInt8] {
     let frame: [UInt8] = [0xFF, 0xFE]
     if let index = [120, 240, 480].firstIndex(of: duration) { return [UInt8(28 + index) << 3] + frame }

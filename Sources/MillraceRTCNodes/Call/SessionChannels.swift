@@ -53,7 +53,7 @@ final class SessionChannels {
   func channel(_ label: String) -> Int? { channels[label] }
 
   /// Opens a channel, unless it is there or was asked for.
-  func open(_ request: DataChannelRequest, in session: CallSession, at now: Nanoseconds) {
+  func open(_ request: DataChannelRequest, in session: CallSession) {
     let label = request.label
     guard channels[label] == nil, requested[label] == nil else { return }
     // There is none where the session has too many: it is tried again.

@@ -35,8 +35,8 @@ struct PlainCommands {
     return !context.isCrowded && !call.isOver && queue.peek() != nil
   }
 
-  /// The call is over: what waits never will be carried out. Called until the end is reported, for what comes meanwhile; after that the node
-  /// answers by itself.
+  /// The call is over: what waits never will be carried out. Called until the end is reported, for what comes meanwhile; after that the
+  /// node answers by itself.
   func end(_ failure: DialogError?) {
     let reason = failure ?? RTCError.ended.error("the call has ended", reaction: .continue)
     let queue = context.exchange.commands

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import MillraceDialog
 internal import MillraceNet
 
@@ -16,7 +15,7 @@ enum SignalStatus {
   ///   - unix: the Unix time in nanoseconds.
   static func error(
     _ status: Int, of server: String, retryAfter: String?, key: String?,
-    at unix: Int64 = SignalStatus.unixTime
+    at unix: Int64 = UnixTime.now
   ) -> DialogError {
     func error(_ kind: RTCError, _ text: String, _ reaction: DialogError.Reaction? = nil) -> DialogError {
       kind.error("\(server) \(text)", code: status, reaction: reaction)
@@ -75,12 +74,5 @@ enum SignalStatus {
   /// The wait of `Retry-After`, rounded up; nil: it cannot be read.
   private static func milliseconds(_ retryAfter: String, at unix: Int64) -> Int? {
     RetryAfter.wait(retryAfter, at: unix).map { max(1, Int(($0 + 999_999) / 1_000_000)) }
-  }
-
-  /// Nanoseconds since 1970, which dates of servers are compared with.
-  static var unixTime: Int64 {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 }

@@ -8,8 +8,9 @@ internal import MillraceRTCWire
 /// others may share; see `ListeningPort`.
 ///
 /// Clients offer: each POST is reported as `offer` and waits, for the time of the settings at most, until `describe` or `refuse`. Their
-/// candidates are reported as they come; those of this side have to be in its answer, because HTTP offers no way to send more. A restart of ICE by the
-/// client is an `offer` for the known session. A client that goes without DELETE is noticed by its media only: then `end` frees its place.
+/// candidates are reported as they come; those of this side have to be in its answer, because HTTP offers no way to send more. A restart
+/// of ICE by the client is an `offer` for the known session. A client that goes without DELETE is noticed by its media only: then `end`
+/// frees its place.
 ///
 /// Pages of browsers are let in as `ServerAdmission` says. The bearer is compared in constant time, and asked for before anything else is
 /// told. The address of a session has 128 random bits. Where it listens is reported as the event `extra` `listening` (`port`, `path`), who

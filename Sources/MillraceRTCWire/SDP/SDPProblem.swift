@@ -27,8 +27,8 @@ public struct SDPNote: Sendable, Hashable, CustomStringConvertible {
   public var description: String { "SDP line \(line): \(text)" }
 }
 
-/// Limits on what is read of an untrusted description. A description of a browser with sound, a picture and data has about 8 KB, 3 media and 30
-/// candidates; that of a conference with 50 participants about 150 KB.
+/// Limits on what is read of an untrusted description. A description of a browser with sound, a picture and data has about 8 KB, 3 media
+/// and 30 candidates; that of a conference with 50 participants about 150 KB.
 public enum SDPLimits {
   /// Bytes of a description.
   public static let bytes = 256 * 1024

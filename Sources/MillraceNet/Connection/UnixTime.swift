@@ -1,7 +1,7 @@
 internal import Glibc
 public import MillraceCore
 
-/// The date and time of this machine, for signatures and expiries. It may jump: for durations there is `ServiceClock`.
+/// The date and time of this machine, for signatures and expiries. It may jump: for durations there is `Clock`.
 public enum UnixTime {
   /// Nanoseconds since 1970.
   public static var now: Nanoseconds {

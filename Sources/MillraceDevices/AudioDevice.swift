@@ -10,6 +10,13 @@ protocol AudioDevice: AnyObject, Sendable {
 
   /// Ends the device's thread and waits for it. Never call it on a worker.
   func stop()
+
+  /// The file that it claims until it is stopped; nil: none.
+  var file: String? { get }
+}
+
+extension AudioDevice {
+  var file: String? { nil }
 }
 
 /// What a back end needs besides the line.

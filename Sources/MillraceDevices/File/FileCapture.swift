@@ -43,6 +43,8 @@ final class FileCapture: AudioDevice, @unchecked Sendable {
     claim = nil
   }
 
+  var file: String? { settings.path }
+
   private func run(_ reader: consuming WAVReader) {
     let pace = DevicePacer(rate: shape.rate, skew: settings.skew)
     let frames = line.frames

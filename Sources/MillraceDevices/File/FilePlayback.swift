@@ -47,6 +47,8 @@ final class FilePlayback: AudioDevice, @unchecked Sendable {
     claim = nil
   }
 
+  var file: String? { settings.path }
+
   private func run(_ writer: consuming WAVWriter) {
     let frames = max(1, Int(interval) * line.rate / 1_000_000_000)
     let rate = Double(line.rate) * (1 + settings.skew * 1e-6) / 1e9

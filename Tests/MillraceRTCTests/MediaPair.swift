@@ -32,19 +32,20 @@ final class MediaEnd: SessionMediaObserver {
   var ended: [UInt32] = []
   var left: [UInt32] = []
   var keyFramesWanted = 0
+  /// The media of these.
+  var mediaWanted: [Int] = []
+  /// The payloads of `sounds`.
+  var payloads: [[UInt8]] = []
   var allocations: [(sound: Int, video: Int)] = []
   var due: Nanoseconds?
   /// Nothing is kept, so that a test can count heap requests.
   var isIdle = false
   var idlePackets = 0
 
-  func begin(
-    sound: (media: AgreedMedia, source: LocalSource)?, video: (media: AgreedMedia, source: LocalSource)?,
-    seed: UInt64, at now: Nanoseconds
-  ) {
+  func begin(_ lines: [MediaLine], seed: UInt64, at now: Nanoseconds) {
     media = SessionMedia(
-      sound: sound, video: video, soundBitrate: 16_000...64_000, videoBitrate: 100_000...2_500_000,
-      seed: seed, at: now, observer: self)
+      lines, soundBitrate: 16_000...64_000, videoBitrate: 100_000...2_500_000, seed: seed, at: now,
+      observer: self)
   }
 
   func mediaSends(_ packet: UnsafeMutableRawBufferPointer, count: Int, isRTCP: Bool) {
@@ -52,7 +53,9 @@ final class MediaEnd: SessionMediaObserver {
     sent.append(Sent(bytes: Array(packet[..<count]), isRTCP: isRTCP))
   }
   func mediaReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
-    if !isIdle { sounds.append(sound) } else { idlePackets += 1 }
+    guard !isIdle else { return idlePackets += 1 }
+    sounds.append(sound)
+    payloads.append(payload.indices.map { payload[$0] })
   }
   func mediaReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
     guard !isIdle else { return idlePackets += 1 }
@@ -61,7 +64,10 @@ final class MediaEnd: SessionMediaObserver {
   func mediaReceived(_ tone: ReceivedTone) { tones.append(tone) }
   func mediaEnded(_ ssrc: UInt32, reason: String?) { ended.append(ssrc) }
   func mediaLeft(_ ssrc: UInt32) { left.append(ssrc) }
-  func mediaWantsKeyFrame() { keyFramesWanted += 1 }
+  func mediaWantsKeyFrame(medium: Int) {
+    keyFramesWanted += 1
+    mediaWanted.append(medium)
+  }
   func mediaAllocated(sound: Int, video: Int) {
     if !isIdle { allocations.append((sound, video)) }
   }
@@ -70,12 +76,17 @@ final class MediaEnd: SessionMediaObserver {
     if media?.take(bytes.span, isRTCP: isRTCP, at: now) ?? false { due = now }
   }
 
-  func send(_ picture: [UInt8], isKey: Bool, at now: Nanoseconds) {
-    if media?.send(picture: picture.span, isKey: isKey, captured: now, at: now) ?? false { due = now }
+  func send(_ picture: [UInt8], isKey: Bool, on medium: Int? = nil, at now: Nanoseconds) {
+    let waits = media?.send(picture: picture.span, isKey: isKey, captured: now, on: medium, at: now)
+    if waits ?? false { due = now }
   }
 
-  func sendSound(_ bytes: [UInt8], pause: Int = 0, at now: Nanoseconds) {
-    media?.send(sound: bytes.span, duration: 960, pause: pause, level: nil, at: now)
+  func sendSound(_ bytes: [UInt8], pause: Int = 0, on medium: Int? = nil, at now: Nanoseconds) {
+    media?.send(sound: bytes.span, duration: 960, pause: pause, level: nil, on: medium, at: now)
+  }
+
+  func forward(_ sound: ReceivedSound, _ bytes: [UInt8], on medium: Int, at now: Nanoseconds) {
+    media?.forward(sound, bytes.span, on: medium, at: now)
   }
 }
 
@@ -94,12 +105,16 @@ final class MediaPair {
   private var onTheWay: [(at: Nanoseconds, to: MediaEnd, packet: MediaEnd.Sent)] = []
 
   /// Lets both sides agree on sections, which one of them offers.
+  /// - Parameter answering: those of the other side; nil: the same.
   init(
-    _ sections: [MediaSection], change: (inout SessionDescription) -> Void = { _ in }
+    _ sections: [MediaSection], answering: [MediaSection]? = nil,
+    change: (inout SessionDescription) -> Void = { _ in }
   ) throws {
     var settings = RTCSessionSettings()
     settings.sections = sections
-    let (own, other) = (settings.describedSections(), settings.describedSections())
+    let own = settings.describedSections()
+    settings.sections = answering ?? sections
+    let other = settings.describedSections()
     let transport = LocalTransport(
       credentials: ICECredentials(fragment: "abcd", password: "abcdefghijklmnopqrstuv"),
       fingerprint: CertificateFingerprint(digest: [UInt8](repeating: 7, count: 32))!)
@@ -108,22 +123,12 @@ final class MediaPair {
     ).description()
     change(&offer)
     let answer = try SDPAnswer(
-      to: offer, origin: SDPOrigin(sessionID: 2), transport: transport, sections: other
-    ).description
-    let sides = [
-      (a, try NegotiatedSession(local: offer, remote: answer, role: .offerer), own, 0x1234_5678_9ABC_DEF0),
-      (b, try NegotiatedSession(local: answer, remote: offer, role: .answerer), other, 0x0FED_CBA9_8765_4321),
-    ]
-    for (end, session, sections, seed) in sides {
-      func agreed(_ kind: MediaKind) -> (media: AgreedMedia, source: LocalSource)? {
-        guard let medium = session.media.first(where: { $0.kind == kind }),
-          let source = sections.first(where: { $0.kind == kind })?.source
-        else { return nil }
-        return (AgreedMedia(medium), source)
-      }
-      end.begin(sound: agreed(.audio), video: agreed(.video), seed: UInt64(seed), at: now)
-      end.due = now
-    }
+      to: offer, origin: SDPOrigin(sessionID: 2), transport: transport, sections: other)
+    let first = try NegotiatedSession(local: offer, remote: answer.description, role: .offerer)
+    let second = try NegotiatedSession(local: answer.description, remote: offer, role: .answerer)
+    a.begin(MediaLine.all(first, own, Array(own.indices)), seed: 0x1234_5678_9ABC_DEF0, at: now)
+    b.begin(MediaLine.all(second, other, answer.places), seed: 0x0FED_CBA9_8765_4321, at: now)
+    for end in [a, b] { end.due = now }
   }
 
   /// Lets the time pass. The closure is called every `step` milliseconds.

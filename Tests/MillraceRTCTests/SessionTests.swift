@@ -15,6 +15,8 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
     var pictures: [(picture: ReceivedPicture, bytes: [UInt8])] = []
     var tones: [ReceivedTone] = []
     var keyFramesWanted = 0
+    /// The media of these.
+    var mediaWanted: [Int] = []
     var allocations: [Int] = []
     var events: [DataChannelEvent] = []
     var ended: [UInt32] = []
@@ -54,7 +56,12 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
     seen.withLock { $0.pictures.append((picture, bytes)) }
   }
   func sessionReceived(_ tone: ReceivedTone) { seen.withLock { $0.tones.append(tone) } }
-  func sessionWantsKeyFrame() { seen.withLock { $0.keyFramesWanted += 1 } }
+  func sessionWantsKeyFrame(medium: Int) {
+    seen.withLock {
+      $0.keyFramesWanted += 1
+      $0.mediaWanted.append(medium)
+    }
+  }
   func sessionAllocated(sound: Int, video: Int) { seen.withLock { $0.allocations.append(video) } }
   func sessionReceived(_ event: DataChannelEvent) { seen.withLock { $0.events.append(event) } }
 }

@@ -15,6 +15,8 @@ package struct AgreedMedia: Sendable {
   package var receiveRTX: [UInt8: UInt8] = [:]
   /// Sources of retransmissions, and those that they repeat, where the peer's description names them (RFC 5576 section 4.2).
   package var rtxSources: [UInt32: UInt32] = [:]
+  /// The sources of the peer that its description names, those of retransmissions among them.
+  package var sources: [UInt32] = []
   /// The numbers of header extensions.
   package var identifiers = RTPExtensionIdentifiers.none
   /// What packets say about the medium that they belong to.
@@ -44,6 +46,8 @@ package struct AgreedMedia: Sendable {
     for group in media.remoteSourceGroups where group.semantics == "FID" && group.ssrcs.count == 2 {
       rtxSources[group.ssrcs[1]] = group.ssrcs[0]
     }
+    let described = media.remoteSources.map { $0.ssrc }
+    sources = described + rtxSources.keys.filter { !described.contains($0) }
     let extensions = media.headerExtensions
     identifiers = RTPExtensionIdentifiers(
       audioLevel: extensions.audioLevel, mid: extensions.mid, absoluteSendTime: extensions.absoluteSendTime,

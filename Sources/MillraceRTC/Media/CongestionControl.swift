@@ -11,12 +11,15 @@ package final class CongestionControl {
   package struct Settings: Sendable {
     /// The source of feedback.
     package var sender: UInt32
-    /// The source whose losses count where there is no other feedback.
-    package var reported: UInt32
-    /// Bits a second that sound may take; nil: none is sent.
+    /// The sources whose losses count where there is no other feedback.
+    package var reported: [UInt32]
+    /// Bits a second that the sound of one medium may take; nil: none is sent.
     package var sound: ClosedRange<Int>?
-    /// Bits a second that pictures may take; nil: none are sent.
+    /// Bits a second that the pictures of one medium may take; nil: none are sent.
     package var video: ClosedRange<Int>?
+    /// Media that may send sound, and pictures.
+    package var sounds = 1
+    package var videos = 1
     /// The header extension of the transport-wide number; nil: not agreed on.
     package var transportSequence: UInt8?
     /// The header extension of the time a packet left; nil: not agreed on.
@@ -30,7 +33,7 @@ package final class CongestionControl {
 
     package init(sender: UInt32) {
       self.sender = sender
-      reported = sender
+      reported = [sender]
     }
   }
 
@@ -46,12 +49,14 @@ package final class CongestionControl {
   private static let tickInterval: Nanoseconds = .milliseconds(500)
   /// Bits a second of the heads of sound: 50 packets of 62 bytes, rounded up.
   private static let soundOverhead = 30_000
+  /// The usual time of a packet of sound.
+  private static let packetTime: Nanoseconds = .milliseconds(20)
   /// Packets that are remembered until feedback about them comes: those of two seconds, with pictures and of sound alone.
   private static let mostRemembered = (video: 2_048, sound: 256)
   /// The estimate before anything is known, with pictures (libwebrtc, `kDefaultStartBitrate`).
   private static let start: Int64 = 300_000
 
-  private let settings: Settings
+  private var settings: Settings
   private var history: TransportFeedbackHistory
   private var recorder: TransportFeedbackRecorder
   private var estimator: BandwidthEstimator
@@ -59,6 +64,8 @@ package final class CongestionControl {
   private var sequence: UInt16
   private var isVideoPaused = false
   private var announced: (sound: Int, video: Int)?
+  /// Media whose packets wait for their turn: they share the pace.
+  package var waiting = 1
   /// A source of the peer, which feedback has to name.
   private var media: UInt32 = 0
   private var videoHeardAt: Nanoseconds?
@@ -71,7 +78,8 @@ package final class CongestionControl {
   package init(_ settings: Settings, sequence: UInt16 = 0) {
     self.settings = settings
     self.sequence = sequence
-    let remembered = settings.video == nil ? Self.mostRemembered.sound : Self.mostRemembered.video
+    let ofSound = min(Self.mostRemembered.sound * max(1, settings.sounds), Self.mostRemembered.video)
+    let remembered = settings.video == nil ? ofSound : Self.mostRemembered.video
     history = TransportFeedbackHistory(capacity: settings.readsFeedback ? remembered : 16)
     recorder = TransportFeedbackRecorder(
       sender: settings.sender, capacity: settings.sendsFeedback ? 1_024 : 16)
@@ -81,15 +89,27 @@ package final class CongestionControl {
   }
 
   private static func limits(_ settings: Settings) -> BandwidthLimits {
-    let sound = settings.sound.map { ($0.lowerBound, $0.upperBound + soundOverhead) } ?? (0, 0)
+    let sound =
+      settings.sound.map { ($0.lowerBound, ($0.upperBound + soundOverhead) * max(1, settings.sounds)) }
+      ?? (0, 0)
     guard let video = settings.video else {
       // Sound alone needs no ramp: it begins with what it may take.
       return BandwidthLimits(
         minimum: Int64(sound.0), start: Int64(sound.1), maximum: Int64(sound.1))
     }
     // A tenth more, for the heads of the packets.
-    let most = Int64(sound.1) + Int64(video.upperBound) * 11 / 10
+    let most = Int64(sound.1) + Int64(video.upperBound) * 11 / 10 * Int64(max(1, settings.videos))
     return BandwidthLimits(minimum: Int64(max(sound.0, 30_000)), start: start, maximum: most)
+  }
+
+  /// Takes media that came later: those that send, by what they may take, and the sources whose losses count. What was agreed on about
+  /// feedback stays.
+  package func extend(
+    sound: ClosedRange<Int>?, video: ClosedRange<Int>?, sounds: Int, videos: Int, reported: [UInt32]
+  ) {
+    (settings.sound, settings.video) = (sound, video)
+    (settings.sounds, settings.videos, settings.reported) = (sounds, videos, reported)
+    estimator.set(Self.limits(settings))
   }
 
   // MARK: Sending
@@ -102,10 +122,10 @@ package final class CongestionControl {
     return sequence
   }
 
-  /// Bits a second at which queued packets leave.
+  /// Bits a second at which the queued packets of one medium leave.
   package var pace: Int {
     let least = settings.video?.lowerBound ?? 0
-    return Int(Self.paceFactor * Double(max(estimator.target, Int64(least))))
+    return Int(Self.paceFactor * Double(max(estimator.target, Int64(least)))) / max(1, waiting)
   }
 
   /// Bits a second that the network is estimated to carry; 0: not known.
@@ -125,15 +145,22 @@ package final class CongestionControl {
       estimator.note(remb: Int64(clamping: remb.bitrate), at: now)
       hasEstimate = true
     case .senderReport(let report):
-      if let block = report.blocks.block(about: settings.reported) { take(block, at: now) }
+      take(report.blocks, at: now)
     case .receiverReport(let report):
-      if let block = report.blocks.block(about: settings.reported) { take(block, at: now) }
+      take(report.blocks, at: now)
     default: break
     }
   }
 
-  private func take(_ block: RTCPReportBlock, at now: Nanoseconds) {
-    estimator.note(loss: Double(block.fractionLost) / 256, at: now)
+  /// Of several sources the one that has lost most counts: they take the same way.
+  private func take(_ blocks: RTCPReportBlocks, at now: Nanoseconds) {
+    var worst: UInt8?
+    for index in settings.reported.indices {
+      guard let block = blocks.block(about: settings.reported[index]) else { continue }
+      worst = max(worst ?? 0, block.fractionLost)
+    }
+    guard let worst else { return }
+    estimator.note(loss: Double(worst) / 256, at: now)
     hasEstimate = true
   }
 
@@ -143,18 +170,25 @@ package final class CongestionControl {
     receiver.note(roundTrip: roundTrip)
   }
 
-  /// What sound and pictures may take, in bits a second, when one has changed by 5 % or more; once at the beginning.
-  package func takeAllocation() -> (sound: Int, video: Int)? {
+  /// What the sound and the pictures of one medium may take, in bits a second, when one has changed by 5 % or more; once at the beginning.
+  /// - Parameters:
+  ///   - sounds: media of sound among which their part is shared.
+  ///   - videos: those of pictures.
+  package func takeAllocation(sounds: Int = 1, videos: Int = 1) -> (sound: Int, video: Int)? {
+    let (sounds, videos) = (max(1, sounds), max(1, videos))
+    // Packets of several media at once are, for their heads, more packets of one.
     let audio = settings.sound.map {
-      MediaAllocation.Audio(minimum: Int64($0.lowerBound), maximum: Int64($0.upperBound))
+      MediaAllocation.Audio(
+        minimum: Int64($0.lowerBound * sounds), maximum: Int64($0.upperBound * sounds),
+        packetTime: Self.packetTime / Int64(sounds))
     }
     let video = settings.video.map {
-      MediaAllocation.Video(floor: Int64($0.lowerBound), maximum: Int64($0.upperBound))
+      MediaAllocation.Video(floor: Int64($0.lowerBound), maximum: Int64($0.upperBound * videos))
     }
     let share = MediaAllocation.share(
       estimator.target, audio: audio, video: video, isVideoPaused: isVideoPaused)
     isVideoPaused = share.isVideoPaused
-    let new = (sound: Int(share.audio), video: Int(share.video))
+    let new = (sound: Int(share.audio) / sounds, video: Int(share.video) / videos)
     if let old = announced, !Self.differ(old.sound, new.sound), !Self.differ(old.video, new.video) {
       return nil
     }

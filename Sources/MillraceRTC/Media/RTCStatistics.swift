@@ -69,3 +69,42 @@ package struct RTCStatistics: Sendable, Equatable {
 
   package init() {}
 }
+
+extension SoundStatistics {
+  /// Adds those of another medium. Of jitter, round trip and loss the larger counts.
+  mutating func add(_ other: SoundStatistics) {
+    sentPackets += other.sentPackets
+    sentBytes += other.sentBytes
+    receivedPackets += other.receivedPackets
+    receivedBytes += other.receivedBytes
+    lost += other.lost
+    duplicates += other.duplicates
+    tooLate += other.tooLate
+    refused += other.refused
+    jitter = max(jitter, other.jitter)
+    remoteLoss = max(remoteLoss, other.remoteLoss)
+    if let time = other.roundTrip { roundTrip = max(roundTrip ?? 0, time) }
+  }
+}
+
+extension VideoStatistics {
+  /// Adds those of another medium. Of jitter, round trip and loss the larger counts.
+  mutating func add(_ other: VideoStatistics) {
+    sentPackets += other.sentPackets
+    sentBytes += other.sentBytes
+    sentPictures += other.sentPictures
+    receivedPackets += other.receivedPackets
+    receivedBytes += other.receivedBytes
+    receivedPictures += other.receivedPictures
+    lost += other.lost
+    retransmitted += other.retransmitted
+    recovered += other.recovered
+    keyFramesAsked += other.keyFramesAsked
+    keyFramesWanted += other.keyFramesWanted
+    damaged += other.damaged
+    refused += other.refused
+    jitter = max(jitter, other.jitter)
+    remoteLoss = max(remoteLoss, other.remoteLoss)
+    if let time = other.roundTrip { roundTrip = max(roundTrip ?? 0, time) }
+  }
+}

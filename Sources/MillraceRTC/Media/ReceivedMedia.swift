@@ -22,6 +22,8 @@ package struct ReceivedSound: Sendable, Equatable {
   package var restarts: Bool
   /// The level that its sender measured; nil: it says none.
   package var level: RTPAudioLevel?
+  /// Its place in `RTCSession.media`; 0 where there is one medium only.
+  package var medium = 0
 }
 
 /// A whole encoded picture: an access unit of H.264 in Annex B form, or a frame of VP8. In the order of its source.
@@ -41,6 +43,8 @@ package struct ReceivedPicture: Sendable, Equatable {
   package var isDamaged: Bool
   /// Something between the picture before and this one is missing.
   package var followsLoss: Bool
+  /// Its place in `RTCSession.media`; 0 where there is one medium only.
+  package var medium = 0
 }
 
 /// A key that the peer has pressed (RFC 4733), after its end.

@@ -38,25 +38,40 @@ package final class SoundEngine {
   private var goodbyes = EndedSources()
   /// The source whose turn it is in the next report, which has room for 31.
   private var nextReported = 0
+  /// The place of the medium in its session.
+  private let medium: Int
+  private let mostSources: Int
+  private let isQuiet: Bool
+  /// A report was sent.
+  private var hasReported = false
+  /// Whether the payload of a source of another session can be sent on, as it was found for the latest.
+  private var fit: ForwardedFormat?
   private let packet = UnsafeMutableRawBufferPointer.allocate(
     byteCount: SoundSender.packetBytes + SRTPContext.trailer, alignment: 8)
 
   /// Creates an engine for a medium that was agreed on.
   /// - Parameters:
+  ///   - medium: its place in the session, for what is reported.
   ///   - source: the source that the description of this side names.
+  ///   - mostSources: sources of the peer at the same time.
+  ///   - isQuiet: no report is sent while there is nothing to say, as for one of many media of which others report.
   ///   - seed: makes the first numbers, and the times of reports.
   ///   - congestion: numbers the packets of all media; nil: they have no numbers.
   package init(
-    _ media: AgreedMedia, source: LocalSource, seed: UInt64, at now: Nanoseconds,
-    congestion: CongestionControl? = nil, observer: any SoundObserver
+    _ media: AgreedMedia, medium: Int = 0, source: LocalSource, mostSources: Int = SoundEngine.sources,
+    isQuiet: Bool = false, seed: UInt64, at now: Nanoseconds, congestion: CongestionControl? = nil,
+    observer: any SoundObserver
   ) {
     self.media = media
+    self.medium = medium
+    self.mostSources = max(1, mostSources)
+    self.isQuiet = isQuiet
     self.observer = observer
     self.source = source
     self.congestion = congestion
     formats = SoundFormats(media)
     schedule = ReportSchedule(.audio, seed: seed, at: now)
-    receivers.reserveCapacity(Self.sources)
+    if media.direction.receives { receivers.reserveCapacity(self.mostSources) }
     guard media.direction.sends, let codec = media.sendCodec else { return }
     sender = SoundSender(
       ssrc: source.ssrc, codec: codec, media, sequence: SoundSender.firstSequence(seed),
@@ -96,6 +111,43 @@ package final class SoundEngine {
       into: &bytes)
     guard let count else { return refused += 1 }
     unsafe observer?.soundSends(packet, count: count, isRTCP: false)
+  }
+
+  /// Sends a packet of another session on, with numbers and timestamps that continue what was sent (`SoundForwarder`). One of another codec
+  /// is refused.
+  package func forward(_ sound: ReceivedSound, _ payload: Span<UInt8>, at now: Nanoseconds) {
+    guard sender != nil else { return }
+    guard payload.count <= SoundSender.packetBytes - SoundSender.largestHead else { return refused += 1 }
+    guard let format = format(of: sound), format.fits else { return refused += 1 }
+    // A key replaces the voice (RFC 4733 section 2.3).
+    guard !(tones?.isSending ?? false) else { return }
+    let samples = format.isOpus ? Self.samples(payload) : 0
+    guard let place = sender?.place(of: sound, samples: samples) else { return }
+    let number = congestion?.number(bytes: payload.count + SoundSender.largestHead, at: now)
+    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: packet[..<SoundSender.packetBytes])
+    var bytes = unsafe room.bindMemory(to: UInt8.self).mutableSpan
+    let count = sender?.write(
+      payload, at: place, level: sound.level, transportSequence: number, at: now, into: &bytes)
+    guard let count else { return refused += 1 }
+    unsafe observer?.soundSends(packet, count: count, isRTCP: false)
+  }
+
+  /// Compares names once a source, and not for every packet.
+  private func format(of sound: ReceivedSound) -> ForwardedFormat? {
+    if let fit, fit.ssrc == sound.ssrc, fit.payloadType == sound.payloadType { return fit }
+    guard let codec = media.sendCodec else { return nil }
+    let name = codec.name.lowercased()
+    let fits =
+      name == sound.codec.name.lowercased() && codec.clockRate == sound.codec.clockRate
+      && codec.channels == sound.codec.channels
+    fit = ForwardedFormat(
+      ssrc: sound.ssrc, payloadType: sound.payloadType, fits: fits, isOpus: name == "opus")
+    return fit
+  }
+
+  /// Samples of a payload of Opus; 0: it is none.
+  private static func samples(_ payload: Span<UInt8>) -> Int {
+    do throws(PayloadProblem) { return try OpusPayload(parsing: payload).samples } catch { return 0 }
   }
 
   /// Sends keys of a telephone. False: the peer takes none, or one is none of 0 to 9, *, #, A to D.
@@ -149,6 +201,7 @@ package final class SoundEngine {
     guard var sound = receivers[index].take(header, format.codec, at: now), !format.isAuxiliary else {
       return
     }
+    sound.medium = medium
     if let identifier = media.identifiers.audioLevel {
       sound.level = header.audioLevel(identifier, in: bytes)
     }
@@ -180,7 +233,7 @@ package final class SoundEngine {
       receivers[index] = SoundReceiver(ssrc: ssrc, clockRate: codec.clockRate, restarts: true, at: now)
       return index
     }
-    if receivers.count == Self.sources {
+    if receivers.count >= mostSources {
       // The one that was silent longest, if it was long enough.
       guard let oldest = receivers.indices.min(by: { receivers[$0].heardAt < receivers[$1].heardAt }),
         now - receivers[oldest].heardAt >= Self.forgottenAfter
@@ -224,6 +277,11 @@ package final class SoundEngine {
     observer?.soundEnded(ssrc, reason: reason)
   }
 
+  /// The sources of the peer, appended to a list.
+  package func appendSources(to list: inout [UInt32]) {
+    for index in receivers.indices { list.append(receivers[index].ssrc) }
+  }
+
   /// By hand: iterating an array, and so `firstIndex(where:)`, makes a heap request an element in debug builds.
   private func place(of ssrc: UInt32) -> Int? {
     for index in receivers.indices where receivers[index].ssrc == ssrc { return index }
@@ -255,10 +313,21 @@ package final class SoundEngine {
   }
 
   private func report(isLast: Bool, at now: Nanoseconds) {
+    guard !isQuiet || hasNews || isLast && (hasReported || (sender?.statistics.packets ?? 0) > 0) else {
+      return
+    }
+    hasReported = true
     let room = unsafe UnsafeMutableRawBufferPointer(rebasing: packet[..<SoundSender.packetBytes])
     var writer = RTCPWriter(unsafe room.bindMemory(to: UInt8.self).mutableSpan)
     do throws(RTCPProblem) { try write(&writer, isLast: isLast, at: now) } catch { return refused += 1 }
     unsafe observer?.soundSends(packet, count: writer.count, isRTCP: true)
+  }
+
+  /// Something was sent or received since the last report.
+  private var hasNews: Bool {
+    if let sent = sender?.statistics.packetsSinceReport, sent > 0 { return true }
+    for index in receivers.indices where receivers[index].statistics.packetsSinceReport > 0 { return true }
+    return false
   }
 
   private func write(_ writer: inout RTCPWriter, isLast: Bool, at now: Nanoseconds) throws(RTCPProblem) {
@@ -309,6 +378,15 @@ extension SoundStatistics {
     duplicates += receiver.duplicates
     tooLate += receiver.tooLate
   }
+}
+
+/// Whether a source of another session can be sent on.
+private struct ForwardedFormat {
+  var ssrc: UInt32
+  var payloadType: UInt8
+  /// It has the codec that is sent.
+  var fits: Bool
+  var isOpus: Bool
 }
 
 /// What a payload type stands for among sound.

@@ -22,6 +22,8 @@ struct SoundSender {
   /// When the latest packet was sent, and the samples that it and those that were left out behind it hold.
   private var sentAt: Nanoseconds
   private var sentSamples = 0
+  /// The numbers of what is sent on from other sessions; nil: the latest packet was none of them.
+  private var forwarder: SoundForwarder?
 
   /// - Parameters:
   ///   - sequence: the number of the first packet; see `firstSequence`.
@@ -53,6 +55,7 @@ struct SoundSender {
     _ payload: Span<UInt8>, duration: Int, pause: Int, level: RTPAudioLevel?, transportSequence: UInt16?,
     at now: Nanoseconds, into packet: inout MutableSpan<UInt8>
   ) -> Int? {
+    forwarder = nil
     timestamp &+= UInt32(truncatingIfNeeded: pause)
     let header = RTPHeader(
       payloadType: payloadType, sequence: sequence, timestamp: timestamp, ssrc: ssrc,
@@ -72,6 +75,44 @@ struct SoundSender {
     begins = false
     (sentAt, sentSamples) = (now, duration)
     statistics.note(timestamp: stamp, payloadBytes: payload.count, at: now)
+    return head + payload.count
+  }
+
+  /// The place of a packet of another session in this stream; nil: it is not to be sent. It counts as sent.
+  /// - Parameter samples: of its payload; 0: not known.
+  mutating func place(of sound: ReceivedSound, samples: Int) -> SoundForwarder.Place? {
+    var forwarder =
+      self.forwarder
+      ?? SoundForwarder(
+        sequence: sequence, timestamp: presentTimestamp(at: sound.arrival), clockRate: clockRate)
+    let place = forwarder.place(sound, samples: samples)
+    self.forwarder = forwarder
+    (sequence, timestamp) = forwarder.next
+    return place
+  }
+
+  /// Writes a packet of another session at its place. Returns its bytes; nil when the payload does not fit.
+  mutating func write(
+    _ payload: Span<UInt8>, at place: SoundForwarder.Place, level: RTPAudioLevel?, transportSequence: UInt16?,
+    at now: Nanoseconds, into packet: inout MutableSpan<UInt8>
+  ) -> Int? {
+    let header = RTPHeader(
+      payloadType: payloadType, sequence: place.sequence, timestamp: place.timestamp, ssrc: ssrc,
+      marker: place.marker)
+    let extensions = RTPExtensions(
+      audioLevel: level, mid: mid, absoluteSendTime: RTPAbsoluteSendTime(WallClock.ntp(at: now)),
+      transportSequence: transportSequence)
+    let head: Int
+    do throws(RTPProblem) {
+      head = try header.write(extensions, identifiers: identifiers, into: &packet)
+    } catch { return nil }
+    guard head + payload.count <= packet.count else { return nil }
+    packet.put(payload, at: head)
+    begins = false
+    // Reports go by the newest packet, not by one that was overtaken.
+    let latest = forwarder?.latest ?? (place.timestamp, now)
+    (sentAt, sentSamples) = (latest.arrival, forwarder?.latestSamples ?? 0)
+    statistics.note(timestamp: latest.timestamp, payloadBytes: payload.count, at: latest.arrival)
     return head + payload.count
   }
 
@@ -104,6 +145,7 @@ struct SoundSender {
       (header.timestamp, header.marker) = (tone.timestamp, tone.marker)
       _ = try header.write(extensions, identifiers: identifiers, into: &packet)
       sequence &+= 1
+      forwarder = nil
       // A report says what time it is, and not when the key was pressed.
       statistics.note(timestamp: presentTimestamp(at: now), payloadBytes: tone.byteCount, at: now)
       return head + tone.byteCount

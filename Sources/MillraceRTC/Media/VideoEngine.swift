@@ -10,13 +10,14 @@ package protocol VideoObserver: SourceObserver {
   /// A source of the peer has ended, with its reason or none.
   func videoEnded(_ ssrc: UInt32, reason: String?)
   /// The peer needs a key frame; at most every 300 ms.
-  func videoWantsKeyFrame()
+  func videoWantsKeyFrame(medium: Int)
 }
 
 /// The pictures of a session as RTP: packs and paces what is to be sent, puts together what comes, repairs both ways, and reports.
 ///
 /// H.264 in packetization mode 1, and VP8. Packets that are lost are requested again by NACK and come by RTX where that was agreed on;
-/// what cannot be cured makes a key frame wanted. Sans-IO; one thread; no heap request for a packet.
+/// what cannot be cured makes a key frame wanted. Sans-IO; one thread; no heap request for a packet. The first picture that is sent
+/// requests the memory of sending.
 @safe
 package final class VideoEngine {
   /// Sources of the peer at the same time. Each has room for a picture of 1 MiB. Further ones are refused.
@@ -30,8 +31,22 @@ package final class VideoEngine {
 
   private weak var observer: (any VideoObserver)?
   private let media: AgreedMedia
-  private let formats: [VideoFormat?]
-  private let sender: VideoSender?
+  private let formats: VideoFormats
+  /// The place of the medium in its session.
+  private let medium: Int
+  private let mostSources: Int
+  private let isQuiet: Bool
+  private let source: LocalSource
+  private let largestBitrate: Int
+  private let seed: UInt64
+  private let congestion: CongestionControl?
+  /// What is sent; nil: nothing.
+  private let sent: (codec: RTPCodec, kind: VideoKind)?
+  /// Nil before the first picture: queue and history take megabytes.
+  private var sender: VideoSender?
+  private var knownRoundTrip: Nanoseconds?
+  /// A report was sent.
+  private var hasReported = false
   private var receivers: [VideoReceiver] = []
   private var goodbyes = EndedSources()
   private var schedule: ReportSchedule
@@ -42,36 +57,45 @@ package final class VideoEngine {
 
   /// Creates an engine for a medium that was agreed on.
   /// - Parameters:
+  ///   - medium: its place in the session, for what is reported.
   ///   - source: the source that the description of this side names.
+  ///   - mostSources: sources of the peer at the same time.
+  ///   - isQuiet: no report is sent while there is nothing to say, as for one of many media of which others report.
   ///   - largestBitrate: bits a second that the encoder makes at most.
   ///   - seed: makes the first numbers, and the times of reports.
   ///   - congestion: numbers the packets of all media and says how fast they leave; nil: at the largest bitrate, without numbers.
   package init(
-    _ media: AgreedMedia, source: LocalSource, largestBitrate: Int = 2_500_000, seed: UInt64,
-    at now: Nanoseconds, congestion: CongestionControl? = nil, observer: any VideoObserver
+    _ media: AgreedMedia, medium: Int = 0, source: LocalSource, mostSources: Int = VideoEngine.sources,
+    isQuiet: Bool = false, largestBitrate: Int = 2_500_000, seed: UInt64, at now: Nanoseconds,
+    congestion: CongestionControl? = nil, observer: any VideoObserver
   ) {
     self.media = media
+    self.medium = medium
+    self.source = source
+    self.mostSources = max(1, mostSources)
+    self.isQuiet = isQuiet
+    self.largestBitrate = largestBitrate
+    self.seed = seed
+    self.congestion = congestion
     self.observer = observer
-    formats = VideoFormat.table(media)
+    formats = VideoFormats(media)
     schedule = ReportSchedule(.video, seed: seed, at: now)
     reports = VideoReports(media, source: source)
-    var made: VideoSender?
     if media.direction.sends, let codec = media.sendCodec, let kind = VideoKind(codec) {
-      made = VideoSender(
-        codec, kind, media, source: source, largestBitrate: largestBitrate, seed: seed,
-        congestion: congestion)
+      sent = (codec, kind)
+    } else {
+      sent = nil
     }
-    sender = made
-    receivers.reserveCapacity(Self.sources)
+    if media.direction.receives { receivers.reserveCapacity(self.mostSources) }
   }
 
   deinit { unsafe repair.deallocate() }
 
   /// The codec to send; nil: nothing is sent.
-  package var codec: RTPCodec? { sender?.codec }
+  package var codec: RTPCodec? { sent?.codec }
 
   /// True for a payload type of pictures or their retransmissions.
-  package func takes(_ payloadType: UInt8) -> Bool { formats[Int(payloadType & 0x7F)] != nil }
+  package func takes(_ payloadType: UInt8) -> Bool { formats[payloadType] != nil }
 
   /// True for a source that has sent pictures lately.
   package var hasSources: Bool { !receivers.isEmpty }
@@ -87,7 +111,7 @@ package final class VideoEngine {
   /// returns.
   /// - Parameter captured: on the monotonic clock.
   package func send(_ picture: Span<UInt8>, isKey: Bool, captured: Nanoseconds, at now: Nanoseconds) {
-    guard let sender else { return }
+    guard let sender = madeSender() else { return }
     guard sender.send(picture, captured: captured, at: now) else {
       counts.refused += 1
       // The pictures behind it refer to it.
@@ -97,6 +121,21 @@ package final class VideoEngine {
     if isKey { wish.fulfil() }
     sendWaiting(at: now)
   }
+
+  /// What sends, which is made for the first picture; nil: nothing is sent.
+  private func madeSender() -> VideoSender? {
+    if let sender { return sender }
+    guard let sent else { return nil }
+    let made = VideoSender(
+      sent.codec, sent.kind, media, source: source, largestBitrate: largestBitrate, seed: seed,
+      congestion: congestion)
+    if let time = knownRoundTrip { made.roundTrip = time }
+    sender = made
+    return made
+  }
+
+  /// The source that is sent; nil: none is.
+  private var ownSource: UInt32? { sent == nil ? nil : source.ssrc }
 
   /// True while packets wait for their turn.
   package var isWaiting: Bool { sender?.isWaiting ?? false }
@@ -125,7 +164,7 @@ package final class VideoEngine {
 
   /// Handles a packet of RTP whose header was read.
   package func take(_ header: RTPHeader, _ bytes: Span<UInt8>, at now: Nanoseconds) {
-    guard let format = formats[Int(header.payloadType & 0x7F)], media.direction.receives else {
+    guard let format = formats[header.payloadType], media.direction.receives else {
       return counts.refused += 1
     }
     if let original = format.repeats { return take(repeated: header, bytes, original, at: now) }
@@ -139,9 +178,15 @@ package final class VideoEngine {
     isRepeated: Bool, at now: Nanoseconds
   ) {
     receiver.take(header, bytes, format, isRepeated: isRepeated, at: now) { picture, bytes in
-      observer?.videoReceived(picture, bytes)
+      deliver(picture, bytes)
     }
     requestKeyFrames(at: now)
+  }
+
+  private func deliver(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
+    var picture = picture
+    picture.medium = medium
+    observer?.videoReceived(picture, bytes)
   }
 
   /// Handles a retransmission: the packet that it contains, as if it had come by itself.
@@ -149,7 +194,7 @@ package final class VideoEngine {
     repeated header: RTPHeader, _ bytes: Span<UInt8>, _ payloadType: UInt8, at now: Nanoseconds
   ) {
     // Retransmissions without a payload probe the network.
-    guard header.payload.count > RTXStream.overhead, let format = formats[Int(payloadType)] else { return }
+    guard header.payload.count > RTXStream.overhead, let format = formats[payloadType] else { return }
     guard let receiver = repeatedReceiver(header.ssrc) else { return counts.refused += 1 }
     let room = unsafe repair.bindMemory(to: UInt8.self)
     var target = unsafe room.mutableSpan
@@ -170,7 +215,7 @@ package final class VideoEngine {
 
   private func receiver(_ ssrc: UInt32, at now: Nanoseconds) -> VideoReceiver? {
     if let index = place(of: ssrc) { return receivers[index] }
-    if receivers.count == Self.sources {
+    if receivers.count >= mostSources {
       // The one that was silent longest, if it was long enough.
       guard let oldest = receivers.min(by: { $0.heardAt < $1.heardAt }),
         now &- oldest.heardAt >= Self.forgottenAfter
@@ -222,9 +267,9 @@ package final class VideoEngine {
         observer?.sourceLeft(goodbye[index])
       }
     case .nack(let nack): answer(nack, at: now)
-    case .pictureLoss(let loss): if loss.media == sender?.ssrc { noteWish(at: now) }
+    case .pictureLoss(let loss): if loss.media == ownSource { noteWish(at: now) }
     case .fullIntraRequest(let request):
-      for index in 0..<request.count where request[index].media == sender?.ssrc {
+      for index in 0..<request.count where request[index].media == ownSource {
         if wish.isNew(request.sender, request[index].number) { noteWish(at: now) }
       }
     default: break
@@ -238,6 +283,7 @@ package final class VideoEngine {
 
   /// Notes the time to the peer and back, which decides when a packet is requested again.
   package func note(roundTrip: Nanoseconds) {
+    knownRoundTrip = roundTrip
     sender?.roundTrip = roundTrip
     for index in receivers.indices { receivers[index].roundTrip = roundTrip }
   }
@@ -258,7 +304,7 @@ package final class VideoEngine {
   }
 
   private func reportWish(at now: Nanoseconds) {
-    if wish.take(at: now) { observer?.videoWantsKeyFrame() }
+    if wish.take(at: now) { observer?.videoWantsKeyFrame(medium: medium) }
   }
 
   // MARK: What is reported to the peer
@@ -269,7 +315,7 @@ package final class VideoEngine {
     sendWaiting(at: now)
     for index in receivers.indices {
       let receiver = receivers[index]
-      receiver.run(at: now) { picture, bytes in observer?.videoReceived(picture, bytes) }
+      receiver.run(at: now) { picture, bytes in deliver(picture, bytes) }
       requestPackets(of: receiver, at: now)
     }
     requestKeyFrames(at: now)
@@ -314,7 +360,18 @@ package final class VideoEngine {
   }
 
   private func report(isLast: Bool, at now: Nanoseconds) {
+    guard !isQuiet || hasNews || isLast && (hasReported || (sender?.statistics.packets ?? 0) > 0) else {
+      return
+    }
+    hasReported = true
     send(reports.report(sender?.report(at: now), receivers, isLast: isLast, at: now))
+  }
+
+  /// Something was sent or received since the last report.
+  private var hasNews: Bool {
+    if let sent = sender?.statistics.packetsSinceReport, sent > 0 { return true }
+    for index in receivers.indices where receivers[index].statistics.packetsSinceReport > 0 { return true }
+    return false
   }
 
   /// Sends the datagram of `reports` with so many bytes; nil: it could not be written.

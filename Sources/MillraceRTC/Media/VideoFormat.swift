@@ -56,20 +56,39 @@ struct VideoFormat: Sendable {
   var hasNack: Bool
   /// A retransmission of this payload type; nil: pictures.
   var repeats: UInt8?
+}
 
-  /// The formats by payload type, 128 of them; nil: not agreed on.
-  static func table(_ media: AgreedMedia) -> [VideoFormat?] {
-    var table = [VideoFormat?](repeating: nil, count: 128)
+/// What the payload types stand for that were agreed on.
+struct VideoFormats: Sendable {
+  private static let unknown = UInt8.max
+
+  private var list: [VideoFormat] = []
+  /// Places in the list by payload type, 128 of them: a table of formats would take 10 KB for the few that there are.
+  private var places = [UInt8](repeating: VideoFormats.unknown, count: 128)
+
+  init(_ media: AgreedMedia) {
     for (payloadType, codec) in media.receiveCodecs {
       guard let kind = VideoKind(codec) else { continue }
-      table[Int(payloadType & 0x7F)] = VideoFormat(
-        kind: kind, codec: codec, hasNack: codec.feedback.contains(.nack), repeats: nil)
+      put(
+        VideoFormat(kind: kind, codec: codec, hasNack: codec.feedback.contains(.nack), repeats: nil),
+        payloadType)
     }
     for (payloadType, original) in media.receiveRTX {
-      guard var format = table[Int(original & 0x7F)], format.repeats == nil else { continue }
+      guard var format = self[original], format.repeats == nil else { continue }
       format.repeats = original & 0x7F
-      table[Int(payloadType & 0x7F)] = format
+      put(format, payloadType)
     }
-    return table
+  }
+
+  private mutating func put(_ format: VideoFormat, _ payloadType: UInt8) {
+    guard list.count < Int(Self.unknown) else { return }
+    places[Int(payloadType & 0x7F)] = UInt8(list.count)
+    list.append(format)
+  }
+
+  /// Nil: not agreed on.
+  subscript(payloadType: UInt8) -> VideoFormat? {
+    let place = places[Int(payloadType & 0x7F)]
+    return place == Self.unknown ? nil : list[Int(place)]
   }
 }

@@ -22,8 +22,7 @@ final class VideoReceiver {
   /// Payloads that their format forbids.
   private(set) var refused = 0
   private(set) var heardAt: Nanoseconds
-  /// The formats by payload type.
-  private let formats: [VideoFormat?]
+  private let formats: VideoFormats
   private var clock: MediaClock
   private var sequences = SequenceUnwrapper()
   private var timestamps = TimestampUnwrapper()
@@ -42,7 +41,7 @@ final class VideoReceiver {
   private var wantsKey = false
   private var askedAt: Nanoseconds?
 
-  init(ssrc: UInt32, _ formats: [VideoFormat?], parameterSets: [[UInt8]], at now: Nanoseconds) {
+  init(ssrc: UInt32, _ formats: VideoFormats, parameterSets: [[UInt8]], at now: Nanoseconds) {
     self.ssrc = ssrc
     self.formats = formats
     // Its packets are those of a peer that has proved who it is: the first one counts.
@@ -151,7 +150,7 @@ final class VideoReceiver {
     _ payload: Span<UInt8>, _ head: ReorderBuffer.Head, at now: Nanoseconds, _ deliver: Deliver
   ) {
     next = head.number + 1
-    guard let format = formats[Int(head.payloadType & 0x7F)] else { return }
+    guard let format = formats[head.payloadType] else { return }
     if kind != format.kind {
       // Another codec: what the one before it has begun is over.
       h264.reset()

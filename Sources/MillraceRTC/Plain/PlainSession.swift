@@ -283,5 +283,5 @@ extension PlainSession: VideoObserver {
     observer?.plainEnded(source: ssrc, reason: reason)
   }
 
-  package func videoWantsKeyFrame() { observer?.plainWantsKeyFrame() }
+  package func videoWantsKeyFrame(medium: Int) { observer?.plainWantsKeyFrame() }
 }

@@ -5,12 +5,14 @@ package import MillraceRTCWire
 /// form of signalling.
 ///
 /// On the offering side: `offer`, then `accept`; on the answering side: `answer`. Later, `offerRestart` or another `answer` restart ICE;
-/// what was agreed on about media stays. On the thread of its loop. A session that has failed or was closed releases its sockets by itself;
-/// `end` closes it properly, and is not called within a call of the observer.
+/// what was agreed on about media stays, and another offer of the peer may add some. On the thread of its loop. A session that has failed
+/// or was closed releases its sockets by itself; `end` closes it properly, and is not called within a call of the observer.
 @safe
 package final class RTCSession: RTCLoopMember {
   /// Candidates of the peer that are taken beside its descriptions.
   private static let mostCandidates = 1_000
+  /// Sections that this side has at most, however often the peer offers more: twice what a description has (`SDPLimits.media`).
+  private static let mostSections = 128
 
   private let loop: RTCLoop
   private let settings: RTCSessionSettings
@@ -25,6 +27,10 @@ package final class RTCSession: RTCLoopMember {
   private var origin = SDPOrigin(sessionID: .random(in: 1...(.max >> 1)))
   /// The sections with the sources of this side.
   private var sections: [MediaSection] = []
+  /// For each m-line, the place of the section that this side has described it with; nil: refused.
+  private var places: [Int?] = []
+  /// The places of sections that have a medium.
+  private var usedSections: Set<Int> = []
   private var candidates: [ICECandidate] = []
   private var hasAllCandidates = false
   /// The offer of an ICE restart that the peer has not answered.
@@ -37,7 +43,7 @@ package final class RTCSession: RTCLoopMember {
   package private(set) var local: SessionDescription?
   package private(set) var remote: SessionDescription?
   package private(set) var negotiated: NegotiatedSession?
-  private var media: SessionMedia?
+  private var engines: SessionMedia?
   private var channels: DataChannels?
   /// When a description is sent with what was found.
   private var describeAt: Nanoseconds?
@@ -67,12 +73,24 @@ package final class RTCSession: RTCLoopMember {
 
   /// Begins as the answering side. The answer is reported when addresses were searched. Also takes a later offer of the peer, which may
   /// restart ICE: its answer is reported at once.
-  package func answer(_ offer: SessionDescription) {
-    if remote != nil { return answerAgain(offer) }
+  /// - Parameter added: sections beside those of the settings, for m-lines that a later offer adds. One whose mid another has is left out.
+  package func answer(_ offer: SessionDescription, adding added: [MediaSection] = []) {
+    if remote != nil {
+      append(added)
+      return answerAgain(offer)
+    }
     // Not beside an offer of this side.
     guard entry == nil, !isOver else { return }
     pendingOffer = offer
     begin(.answerer, isControlling: offer.isICELite && !settings.ice.isLite)
+    append(added)
+  }
+
+  private func append(_ added: [MediaSection]) {
+    let mids = Set(sections.compactMap { $0.mid })
+    let new = added.filter { section in section.mid.map { !mids.contains($0) } ?? true }
+    let room = max(0, Self.mostSections - sections.count)
+    sections += settings.described(Array(new.prefix(room)), beside: sections)
   }
 
   /// Takes the answer to the latest offer. One that answers none is ignored.
@@ -142,9 +160,12 @@ package final class RTCSession: RTCLoopMember {
 
   private func description(_ own: LocalTransport) throws(NegotiationProblem) -> SessionDescription {
     guard let offer = pendingOffer else {
+      places = Array(sections.indices)
       return try SDPOffer(origin: origin, transport: own, sections: sections).description()
     }
-    return try SDPAnswer(to: offer, origin: origin, transport: own, sections: sections).description
+    let answer = try SDPAnswer(to: offer, origin: origin, transport: own, sections: sections)
+    places = answer.places
+    return answer.description
   }
 
   private func negotiate(_ local: SessionDescription, _ remote: SessionDescription) {
@@ -154,6 +175,7 @@ package final class RTCSession: RTCLoopMember {
       self.remote = remote
       negotiated = session
       connectBy = clock.now + settings.connect
+      nameSections(local)
       makeMedia(session)
       makeChannels(session)
       connect(session, over: transport)
@@ -163,17 +185,23 @@ package final class RTCSession: RTCLoopMember {
     entry?.wake()
   }
 
-  private func makeMedia(_ session: NegotiatedSession) {
-    guard media == nil, !session.media.isEmpty else { return }
-    func agreed(_ kind: MediaKind) -> (media: AgreedMedia, source: LocalSource)? {
-      guard let medium = session.media.first(where: { $0.kind == kind }),
-        let source = sections.first(where: { $0.kind == kind })?.source
-      else { return nil }
-      return (AgreedMedia(medium), source)
+  /// Gives each section the mid of its m-line, so that it has the same one in a later offer.
+  private func nameSections(_ local: SessionDescription) {
+    for (index, place) in places.enumerated() {
+      guard let place, sections[place].mid == nil, local.media.indices.contains(index) else { continue }
+      sections[place].mid = local.media[index].mid
     }
-    media = SessionMedia(
-      sound: agreed(.audio), video: agreed(.video), soundBitrate: settings.soundBitrate,
-      videoBitrate: settings.videoBitrate, seed: .random(in: 0...(.max)), at: clock.now, observer: self)
+  }
+
+  /// Makes the media that are not there yet.
+  private func makeMedia(_ session: NegotiatedSession) {
+    let lines = MediaLine.all(session, sections, places).filter { !usedSections.contains($0.section) }
+    guard !lines.isEmpty else { return }
+    for line in lines { usedSections.insert(line.section) }
+    if let engines { return engines.add(lines, at: clock.now) }
+    engines = SessionMedia(
+      lines, soundBitrate: settings.soundBitrate, videoBitrate: settings.videoBitrate,
+      seed: .random(in: 0...(.max)), at: clock.now, observer: self)
   }
 
   private func makeChannels(_ session: NegotiatedSession) {
@@ -247,7 +275,8 @@ package final class RTCSession: RTCLoopMember {
     }
   }
 
-  /// Answers an offer of a session that runs. What it says about media changes nothing; new credentials restart ICE.
+  /// Answers an offer of a session that runs. What it says about the media that there are changes nothing, and others are added; new
+  /// credentials restart ICE.
   private func answerAgain(_ offer: SessionDescription) {
     guard let transport, let remote, let negotiated, !isOver else { return }
     let restarts = offer.restartsICE(after: remote)
@@ -258,18 +287,32 @@ package final class RTCSession: RTCLoopMember {
       remoteCandidates = 0
       origin.version = max(origin.version, local?.origin.version ?? 0) + 1
       let answer = try SDPAnswer(
-        to: offer, origin: origin, transport: try ownTransport(transport), sections: sections,
-        keeping: negotiated.dtlsRole
-      ).description
-      let session = try NegotiatedSession(local: answer, remote: offer, role: .answerer)
-      try reconnect(session, answer, offer, restarts: restarts)
-      if !isOver { observer?.sessionDescribed(answer) }
+        to: offer, origin: origin, transport: try ownTransport(transport), sections: sections(for: offer),
+        keeping: negotiated.dtlsRole)
+      let session = try NegotiatedSession(local: answer.description, remote: offer, role: .answerer)
+      places = answer.places
+      try reconnect(session, answer.description, offer, restarts: restarts)
+      guard !isOver else { return }
+      nameSections(answer.description)
+      makeMedia(session)
+      observer?.sessionDescribed(answer.description)
     } catch let problem as NegotiationProblem {
       fail(.negotiation(problem))
     } catch let problem as RTCProblem {
       fail(.library(problem))
     } catch {
       fail(.library(.library("\(error)")))
+    }
+  }
+
+  /// The sections for a later offer. Where it has the same m-lines by other mids, they are matched by their order again.
+  private func sections(for offer: SessionDescription) -> [MediaSection] {
+    guard offer.media.count <= places.count else { return sections }
+    let mids = Set(offer.media.compactMap { $0.mid })
+    return sections.map { section in
+      var section = section
+      if let mid = section.mid, !mids.contains(mid) { section.mid = nil }
+      return section
     }
   }
 
@@ -299,38 +342,62 @@ package final class RTCSession: RTCLoopMember {
 
   // MARK: Media and messages
 
-  /// The codec in which sound is sent; nil: none is.
-  package var soundCodec: RTPCodec? { media?.soundCodec }
+  /// The sound and the pictures that both sides accepted, in the order of the m-lines; those of a later offer stand behind them. A place
+  /// here is what `medium` means everywhere. Empty before the answer.
+  package var media: [SessionMedium] { engines?.shown ?? [] }
 
-  /// The codec in which pictures are sent; nil: none are.
-  package var pictureCodec: RTPCodec? { media?.pictureCodec }
+  /// The codec in which sound is sent, that of the first medium which sends; nil: none is.
+  package var soundCodec: RTPCodec? { engines?.soundCodec }
+
+  /// The codec in which pictures are sent, that of the first medium which sends; nil: none are.
+  package var pictureCodec: RTPCodec? { engines?.pictureCodec }
 
   /// Sends sound. Before the connection it is dropped.
+  /// - Parameters:
+  ///   - duration: samples per channel of the payload, by the clock of the codec.
+  ///   - pause: samples that were not sent before it.
+  ///   - medium: one that sends sound; nil: the first of them.
   package func send(
-    _ payload: Span<UInt8>, duration: Int, pause: Int = 0, level: RTPAudioLevel? = nil
+    _ payload: Span<UInt8>, duration: Int, pause: Int = 0, level: RTPAudioLevel? = nil,
+    on medium: Int? = nil
   ) {
     guard state == .connected else { return }
-    media?.send(sound: payload, duration: duration, pause: pause, level: level, at: clock.now)
+    engines?.send(
+      sound: payload, duration: duration, pause: pause, level: level, on: medium, at: clock.now)
+  }
+
+  /// Sends a packet of another session on, of any source: numbers and timestamps continue what this medium has sent. The gaps and the order
+  /// of a source are kept, so that the peer conceals what was lost; where the source changes or begins again, the numbers have no gap, and
+  /// the timestamp moves by the time that has passed. A packet of another codec, that comes twice, or before the connection, is dropped.
+  package func forward(_ sound: ReceivedSound, _ payload: Span<UInt8>, on medium: Int) {
+    guard state == .connected else { return }
+    engines?.forward(sound, payload, on: medium, at: clock.now)
   }
 
   /// Sends an access unit of H.264 in Annex B form, or a frame of VP8. Before the connection it is dropped.
-  /// - Parameter captured: on the monotonic clock.
-  package func send(picture bytes: Span<UInt8>, isKey: Bool, captured: Nanoseconds) {
-    guard state == .connected, let media else { return }
-    if media.send(picture: bytes, isKey: isKey, captured: captured, at: clock.now) { entry?.wake() }
+  /// - Parameters:
+  ///   - captured: on the monotonic clock.
+  ///   - medium: one that sends pictures; nil: the first of them.
+  package func send(
+    picture bytes: Span<UInt8>, isKey: Bool, captured: Nanoseconds, on medium: Int? = nil
+  ) {
+    guard state == .connected, let engines else { return }
+    if engines.send(picture: bytes, isKey: isKey, captured: captured, on: medium, at: clock.now) {
+      entry?.wake()
+    }
   }
 
-  /// Asks every source of pictures of the peer for a key frame; at most every 500 ms.
-  package func requestKeyFrame() {
+  /// Asks every source of pictures in a medium for a key frame, at most every 500 ms each; nil: those of all media.
+  package func requestKeyFrame(medium: Int? = nil) {
     guard state == .connected else { return }
-    media?.requestKeyFrame(at: clock.now)
+    engines?.requestKeyFrame(medium: medium, at: clock.now)
   }
 
   /// Sends keys of a telephone: 0 to 9, *, #, A to D. False: another is among them, more than 64 wait, or the peer takes none.
   package func send(tones: String, milliseconds: Int = 100, gap: Int = 70) -> Bool {
-    guard state == .connected, let media else { return false }
+    guard state == .connected, let engines else { return false }
     defer { entry?.wake() }
-    return media.send(tones: tones, milliseconds: milliseconds, gap: gap, at: clock.now)
+    return engines.send(tones: tones, milliseconds: milliseconds, gap: gap, at: clock.now)
   }
 
   /// Opens a data channel. Nil: there are none in this session, or too many.
@@ -355,7 +422,7 @@ package final class RTCSession: RTCLoopMember {
 
   /// Everything that was counted.
   package var statistics: RTCStatistics {
-    var all = media?.statistics ?? RTCStatistics()
+    var all = engines?.statistics ?? RTCStatistics()
     all.refusals = transport?.refusals ?? refusals
     return all
   }
@@ -378,7 +445,7 @@ package final class RTCSession: RTCLoopMember {
     Self.advance(&next, recoverBy)
     Self.advance(&next, transport?.run(at: now))
     if let channels, channels.wantsRun { channels.run(at: now) }
-    if state == .connected { Self.advance(&next, media?.run(at: now)) }
+    if state == .connected { Self.advance(&next, engines?.run(at: now)) }
     return next
   }
 
@@ -391,7 +458,7 @@ package final class RTCSession: RTCLoopMember {
     guard !hasEnded else { return }
     hasEnded = true
     observer = nil
-    if state == .connected { media?.end(at: clock.now) }
+    if state == .connected { engines?.end(at: clock.now) }
     leave()
   }
 
@@ -452,9 +519,9 @@ extension RTCSession: PeerObserver {
   }
 
   package func peerReceived(_ packet: UnsafeRawBufferPointer, isRTCP: Bool) {
-    guard let media else { return }
+    guard let engines else { return }
     let bytes = unsafe packet.bindMemory(to: UInt8.self)
-    if media.take(unsafe bytes.span, isRTCP: isRTCP, at: clock.now) { entry?.wake() }
+    if engines.take(unsafe bytes.span, isRTCP: isRTCP, at: clock.now) { entry?.wake() }
   }
 
   package func peerReceived(_ event: SCTPAssociation.Event) {
@@ -485,7 +552,7 @@ extension RTCSession: SessionMediaObserver {
 
   func mediaLeft(_ ssrc: UInt32) { transport?.noteEnd(of: ssrc) }
 
-  func mediaWantsKeyFrame() { observer?.sessionWantsKeyFrame() }
+  func mediaWantsKeyFrame(medium: Int) { observer?.sessionWantsKeyFrame(medium: medium) }
 
   func mediaAllocated(sound: Int, video: Int) { observer?.sessionAllocated(sound: sound, video: video) }
 }

@@ -42,9 +42,10 @@ package protocol RTCSessionObserver: AnyObject {
   func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>)
   /// The peer has pressed a key of a telephone.
   func sessionReceived(_ tone: ReceivedTone)
-  /// The peer needs a key frame; at most every 300 ms.
-  func sessionWantsKeyFrame()
-  /// Bits a second that the encoders may make, when one has changed by 5 % or more. 0: none is sent, or it pauses.
+  /// The peer needs a key frame of a medium, by its place in `RTCSession.media`; at most every 300 ms each.
+  func sessionWantsKeyFrame(medium: Int)
+  /// Bits a second that one encoder of each kind may make, as many as have sent lately, when one has changed by 5 % or
+  /// more. 0: none is sent, or it pauses.
   func sessionAllocated(sound: Int, video: Int)
   func sessionReceived(_ event: DataChannelEvent)
 }

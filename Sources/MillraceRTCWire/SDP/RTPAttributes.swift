@@ -21,6 +21,11 @@ public enum MediaDirection: String, Sendable, Hashable, CaseIterable {
   /// The same seen from the other side.
   public var reversed: MediaDirection { MediaDirection(sends: receives, receives: sends) }
 
+  /// What either does, seen from the same side.
+  public func union(_ other: MediaDirection) -> MediaDirection {
+    MediaDirection(sends: sends || other.sends, receives: receives || other.receives)
+  }
+
   /// What both allow, seen from the same side.
   public func intersection(_ other: MediaDirection) -> MediaDirection {
     MediaDirection(sends: sends && other.sends, receives: receives && other.receives)

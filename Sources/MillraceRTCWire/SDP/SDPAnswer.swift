@@ -15,6 +15,8 @@ public struct SDPAnswer: Sendable, Hashable {
   public let description: SessionDescription
   /// The media that were refused.
   public let rejections: [Rejection]
+  /// For each m-line, the place of the section of ours that it was answered with; nil: it was refused.
+  public let places: [Int?]
 
   /// Makes an answer. A section of ours is for the medium with its mid, or for the next medium of its kind. `keeping` is the role that
   /// this side has in a handshake that was made before: a later answer must not change it (RFC 8842 section 5.5).
@@ -29,17 +31,20 @@ public struct SDPAnswer: Sendable, Hashable {
     description.isICELite = transport.isLite
     description.attributes = [SDPAttribute("msid-semantic", " WMS")]
     var rejections: [Rejection] = []
-    var unused = sections
+    var unused = sections.indices.map { (place: $0, section: sections[$0]) }
+    var places: [Int?] = []
     for (index, offered) in offer.media.enumerated() {
       let name = offer.name(index)
       do throws(NegotiationProblem) {
         guard !offered.isRejected else { throw .refusedByPeer(medium: name) }
-        guard let section = Self.takeSection(for: offered, from: &unused) else {
+        guard let own = Self.takeSection(for: offered, from: &unused) else {
           throw .notWanted(medium: name)
         }
-        let answer = AnsweredMedium(offer: offer, offered: offered, section: section, name: name)
+        let answer = AnsweredMedium(offer: offer, offered: offered, section: own.section, name: name)
         description.media.append(try answer.medium(bundle))
+        places.append(own.place)
       } catch {
+        places.append(nil)
         rejections.append(Rejection(index: index, reason: error))
         description.media.append(Self.rejected(offered))
       }
@@ -59,14 +64,16 @@ public struct SDPAnswer: Sendable, Hashable {
     }
     self.description = description
     self.rejections = rejections
+    self.places = places
   }
 
   private static func takeSection(
-    for offered: MediaDescription, from unused: inout [MediaSection]
-  ) -> MediaSection? {
+    for offered: MediaDescription, from unused: inout [(place: Int, section: MediaSection)]
+  ) -> (place: Int, section: MediaSection)? {
     let place =
-      unused.firstIndex { $0.mid != nil && $0.mid == offered.mid && $0.kind == offered.kind }
-      ?? unused.firstIndex { $0.mid == nil && $0.kind == offered.kind }
+      unused.firstIndex {
+        $0.section.mid != nil && $0.section.mid == offered.mid && $0.section.kind == offered.kind
+      } ?? unused.firstIndex { $0.section.mid == nil && $0.section.kind == offered.kind }
     return place.map { unused.remove(at: $0) }
   }
 

@@ -29,8 +29,11 @@ final class MediaSession: SessionMediaObserver {
     self.agreement = agreement
     due = now
     media = SessionMedia(
-      sound: (agreement.sound, Agreement.ownSound), video: (agreement.video, Agreement.ownVideo),
-      soundBitrate: Self.soundBitrate, videoBitrate: Self.videoBitrate, seed: 0x0123_4567_89AB_CDEF, at: now,
+      [
+        MediaLine(mid: "0", kind: .audio, media: agreement.sound, source: Agreement.ownSound),
+        MediaLine(mid: "1", kind: .video, media: agreement.video, source: Agreement.ownVideo),
+      ], soundBitrate: Self.soundBitrate, videoBitrate: Self.videoBitrate, seed: 0x0123_4567_89AB_CDEF,
+      at: now,
       observer: self)
   }
 
@@ -151,7 +154,8 @@ final class MediaSession: SessionMediaObserver {
     soundSources.remove(ssrc)
   }
 
-  func mediaWantsKeyFrame() {
+  func mediaWantsKeyFrame(medium: Int) {
+    if medium != 1 { fatalError("a key frame of medium \(medium), which is not that of pictures") }
     if let wantedAt, now - wantedAt < Self.wishInterval { fatalError("key frames at \(wantedAt) and \(now)") }
     wantedAt = now
   }

@@ -62,7 +62,8 @@ extension NetWebSocket {
 
   private static let parameters: [ParameterContract] = [
     ParameterContract("url", .string, secret: .address, text: "address to connect to: ws: or wss:"),
-    ParameterContract("listen", .integer(0...65_535), text: "port to listen on instead; 0: any free port"),
+    ParameterContract("listen", .integer(0...65_535), text: "port to listen on instead; 0: any free port")
+      .opening(ListeningSocket(host: "host")),
     ParameterContract("host", .string, default: "127.0.0.1", text: "address to listen on"),
     ParameterContract("path", .string, default: "/", text: "path that clients must request"),
     ParameterContract(

@@ -13,10 +13,20 @@ struct NodeReferenceTests {
     "own.channel", "a channel", outputs: [PortContract("out", .pcm(), text: "sound")],
     parameters: [
       ParameterContract("of", .string, required: true, text: "whose channel it is")
-        .naming(NodeReference(to: ["own.host"], distinct: "label")),
+        .naming(NodeReference(to: ["own.host", "own.station"], distinct: "label")),
       ParameterContract("label", .string, text: "its name"),
     ], drive: .itself,
     resolve: { $0.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: 960) })
+
+  /// Has a channel of its own.
+  private static let station = NodeContract(
+    "own.station", "has channels", outputs: [PortContract("out", .pcm(), text: "sound")],
+    parameters: [ParameterContract("own", .string, default: "data", text: "the name of its own")],
+    drive: .itself,
+    resolve: { resolution in
+      resolution.reservedNames[resolution.parameters.string("own")] = "for its own sound"
+      resolution.outputs["out"] = .pcm(rate: 48_000, channels: 1, sample: .s16, frames: 960)
+    })
 
   private static let door = NodeContract(
     "own.door", "opens", outputs: [PortContract("out", .pcm(), text: "sound")],
@@ -30,7 +40,7 @@ struct NodeReferenceTests {
     })
 
   private static let contracts = TestCatalogue.contracts.merging(
-    [host, channel, door].map { ($0.type, $0) }
+    [host, station, channel, door].map { ($0.type, $0) }
   ) { _, own in own }
 
   /// The problems of the nodes of a graph, each of which plays to nobody.
@@ -87,7 +97,8 @@ struct NodeReferenceTests {
     ])
     #expect(
       words.contains(
-        #"error: "of": "tone" is of type audio.tone; it must be own.host; add a node of type own.host"#),
+        #"error: "of": "tone" is of type audio.tone; it must be own.host or own.station; add a node of type own.host or own.station"#
+      ),
       "\(words)")
   }
 
@@ -111,6 +122,24 @@ struct NodeReferenceTests {
       channel("three", of: "call"),
     ]
     #expect(words(apart) == "")
+  }
+
+  @Test("a name that the named node uses itself is refused, also where it is the name of the reader")
+  func reserved() {
+    func channel(_ name: String, _ more: String) -> (String, String) {
+      (name, "\"type\": \"own.channel\", \"of\": \"call\"\(more)")
+    }
+    let usual = ("call", #""type": "own.station""#)
+    let other = ("call", #""type": "own.station", "own": "more""#)
+    let label = words([usual, channel("one", #", "label": "data""#)])
+    #expect(
+      label.contains(
+        #"error: "one" has the label "data", which "call" uses for its own sound; set another "label" in "one""#
+      ),
+      "\(label)")
+    let name = words([other, channel("more", "")])
+    #expect(name.contains(#""more" has the label "more", which "call" uses"#), "\(name)")
+    #expect(words([other, channel("one", #", "label": "data""#)]) == "")
   }
 
   @Test("in an included graph a name means its own node first, then one around it")

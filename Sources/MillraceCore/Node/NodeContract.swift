@@ -99,6 +99,8 @@ public struct ParameterContract: Sendable, Hashable {
   public var text: String
   /// Which nodes its value may name; nil: it is not the name of a node.
   package var reference: NodeReference?
+  /// The socket whose port its value is; nil: it is not the port of a listening socket.
+  package var socket: ListeningSocket?
 
   /// Creates a parameter. By default it has no default value and is neither required, live nor secret.
   public init(
@@ -201,6 +203,8 @@ public struct NodeContract: Sendable {
   public var resolve: @Sendable (inout Resolution) -> Void
   /// For `app.source` and `app.sink`: which end of the graph the program gets; nil for all other types.
   package var appEnd: AppEnd?
+  /// True for a node without inputs that does not keep a run going: when every other node has ended, it ends as if the graph drained.
+  package var endsWithOthers = false
 
   /// Creates a contract. The defaults are those of most nodes.
   public init(

@@ -85,6 +85,9 @@ public struct Resolution: Sendable {
   public var pacing: Pacing = .waits
   /// Budget of a call of this node in microseconds; nil: that of the contract.
   public var budget: Int?
+  /// Values that the node uses itself, and what for (`for its ports "data"`): nodes that name it must have others where a value has to be
+  /// distinct (`NodeReference.distinct`).
+  package var reservedNames: [String: String] = [:]
   /// The problems found. A node with problems is not created.
   public var problems: [ResolutionProblem] = []
 

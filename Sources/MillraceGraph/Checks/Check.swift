@@ -14,7 +14,7 @@ enum Checks {
   static let all: [any Check.Type] = [
     EmptyGraph.self, UnknownType.self,
     UnknownParameter.self, ParameterType.self, ParameterRange.self, MissingParameter.self,
-    UnknownSetting.self, UnusedParameter.self, NodeReferences.self,
+    UnknownSetting.self, UnusedParameter.self, NodeReferences.self, PortTakenTwice.self,
     UnknownNode.self, UnknownPort.self, DuplicateLink.self, InputLinkedTwice.self, CapacityRange.self,
     UnlinkedNode.self, UnlinkedPort.self, IdleNode.self, SynchronousCycle.self,
     NodeRejection.self, UndeterminedFormat.self, UnstableFormat.self, FormatMismatch.self,

@@ -2,7 +2,7 @@ import MillraceCore
 
 enum NodeReferences: Check {
   static let rule =
-    "A node that a parameter names exists, is of a type that the parameter accepts, and where a value must be distinct there, no two nodes share it."
+    "A node that a parameter names exists, is of a type that the parameter accepts, and where a value must be distinct there, no two nodes share it and the named node does not use it itself."
 
   /// The most names that a hint lists.
   private static let mostNames = 8
@@ -43,6 +43,9 @@ enum NodeReferences: Check {
   ) {
     guard let distinct = reference.distinct else { return }
     let value = node.text(distinct) ?? node.name
+    if let use = target.resolution?.reservedNames[value] {
+      return reportReserved(value, distinct, use, of: node, named: name, &problems)
+    }
     let claim = Claim(target: target.name, parameter: distinct, value: value)
     guard let other = taken[claim] else {
       taken[claim] = node.name
@@ -112,6 +115,17 @@ enum NodeReferences: Check {
         .nodeRejected,
         "\(Problem.quoted(parameter.name)): \(Problem.quoted(name)) is of type \(type); it must be \(types)",
         hint: hint(reference, choices(reference, for: node, graph, names))))
+  }
+
+  private static func reportReserved(
+    _ value: String, _ distinct: String, _ use: String, of node: DraftNode, named target: String,
+    _ problems: inout Problems
+  ) {
+    let (reader, host) = (Problem.quoted(node.name), Problem.quoted(target))
+    problems.append(
+      node.place(of: distinct).error(
+        .nodeRejected, "\(reader) has the \(distinct) \(Problem.quoted(value)), which \(host) uses \(use)",
+        hint: "set another \(Problem.quoted(distinct)) in \(reader)"))
   }
 
   private static func hint(_ reference: NodeReference, _ choices: [String]) -> String {

@@ -29,12 +29,24 @@ public struct NetError: Error, Sendable, Hashable, CustomStringConvertible {
     case cancelled
   }
 
+  /// Why a server cannot listen, where trying again at once changes nothing.
+  package enum ListeningObstacle: Sendable, Hashable, CaseIterable {
+    /// Somebody listens there.
+    case inUse
+    /// This machine has no such address.
+    case notAvailable
+    /// Not with the privileges of this process.
+    case notPermitted
+  }
+
   /// The kind of failure.
   public var kind: Kind
   /// The HTTP status, where there was one.
   public var status: Int?
   /// The message, in lower case.
   public var text: String
+  /// For a server that cannot listen; nil: it is another failure.
+  package var obstacle: ListeningObstacle?
 
   /// Creates an error. The text must not hold a path, a header or a credential.
   public init(_ kind: Kind, status: Int? = nil, _ text: String) {

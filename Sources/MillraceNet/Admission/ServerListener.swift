@@ -53,10 +53,8 @@ struct ServerListener: Sendable {
       try install(channel, control.context(of: identity, for: channel), control)
     }.whenComplete { result in
       done(
-        result.map { ServerListener($0, figures) }.mapError { error in
-          let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
-          return NetError(.connect, "cannot listen on \(host):\(port): \(text)")
-        })
+        result.map { ServerListener($0, figures) }
+          .mapError { NetErrorMessages.listening(on: host, port, $0) })
     }
   }
 

@@ -12,11 +12,27 @@ enum NetErrorMessages {
     case ENETUNREACH, EHOSTUNREACH: "no route to host"
     case ECONNRESET, EPIPE: "connection reset"
     case EADDRINUSE: "address in use"
+    case EADDRNOTAVAIL: "address not available"
+    case EAFNOSUPPORT: "address family not supported"
     case EACCES: "permission denied"
     case EMFILE: "too many open files in this process; raise its limit (ulimit -n)"
     case ENFILE: "too many open files on this machine; raise its limit (fs.file-max)"
     default: "error \(code)"
     }
+  }
+
+  /// The error of a server that cannot listen.
+  static func listening(on host: String, _ port: Int, _ error: any Error) -> NetError {
+    let code = (error as? IOError)?.errnoCode
+    let reason = code.map { text(errno: $0) } ?? "\(error)"
+    var problem = NetError(.connect, "cannot listen on \(host):\(port): \(reason)")
+    switch code {
+    case EADDRINUSE?: problem.obstacle = .inUse
+    case EADDRNOTAVAIL?, EAFNOSUPPORT?: problem.obstacle = .notAvailable
+    case EACCES?, EPERM?: problem.obstacle = .notPermitted
+    default: break
+    }
+    return problem
   }
 
   /// The error that ended an open connection.

@@ -131,10 +131,8 @@ public final class HTTPServer: Sendable {
       core.bind(host, port, on: eventLoop).whenComplete { result in
         if case .failure = result { own?.shutdownGracefully { _ in } }
         done(
-          result.map { HTTPServer($0, own, all, gate, figures) }.mapError { error in
-            let text = (error as? IOError).map { NetErrorMessages.text(errno: $0.errnoCode) } ?? "\(error)"
-            return NetError(.connect, "cannot listen on \(host):\(port): \(text)")
-          })
+          result.map { HTTPServer($0, own, all, gate, figures) }
+            .mapError { NetErrorMessages.listening(on: host, port, $0) })
       }
     }
   }

@@ -3,7 +3,8 @@ internal import MillraceDialog
 internal import MillraceNet
 
 /// A port of this process on which WHIP and WHEP servers listen, each at a path of its own. Those that name the same host and port share
-/// one HTTP server, which begins with the first of them and ends with the last.
+/// one HTTP server, which begins with the first of them and ends with the last. A client that is refused before its path is known is
+/// reported by the one that came first of those that are there.
 ///
 /// On the network thread, where the HTTP server works too.
 final class ListeningPort: Sendable {
@@ -20,12 +21,38 @@ final class ListeningPort: Sendable {
 
   typealias Joined = @Sendable (Result<ListeningPort, DialogError>) -> Void
 
+  /// One that waits until the port listens.
+  private struct Waiting {
+    /// It has had the port before.
+    var hasHadPort: Bool
+    var done: Joined
+  }
+
   private struct State {
-    var members: [String: ResourceServer] = [:]
-    /// Those that wait until it listens.
-    var waiting: [Joined] = []
+    private(set) var members: [String: ResourceServer] = [:]
+    /// The paths of the members, in the order in which they came.
+    private var paths: [String] = []
+    var waiting: [Waiting] = []
     /// Nil: it does not listen yet, or no longer.
     var server: HTTPServer?
+
+    /// The one that reports what concerns all.
+    var first: ResourceServer? { paths.first.flatMap { members[$0] } }
+
+    /// Adds a server. False: another one has its path.
+    mutating func add(_ member: ResourceServer, at path: String) -> Bool {
+      guard members[path] == nil else { return false }
+      members[path] = member
+      paths.append(path)
+      return true
+    }
+
+    mutating func remove(_ path: String) {
+      members[path] = nil
+      paths.removeAll { $0 == path }
+    }
+
+    mutating func removeAll() { (members, paths) = ([:], []) }
   }
 
   /// Those that others may join.
@@ -56,8 +83,8 @@ final class ListeningPort: Sendable {
     let made = ListeningPort(address, rules)
     if address.port != 0 { all.withLock { $0[address] = made } }
     made.state.withLock { state in
-      state.members[settings.path] = member
-      state.waiting = [done]
+      _ = state.add(member, at: settings.path)
+      state.waiting = [Waiting(hasHadPort: settings.hasHadPort, done: done)]
     }
     made.listen()
   }
@@ -75,9 +102,10 @@ final class ListeningPort: Sendable {
             """, reaction: .refuse)))
     }
     let (isTaken, isOpen) = state.withLock { state in
-      guard state.members[settings.path] == nil else { return (true, false) }
-      state.members[settings.path] = member
-      if state.server == nil { state.waiting.append(done) }
+      guard state.add(member, at: settings.path) else { return (true, false) }
+      if state.server == nil {
+        state.waiting.append(Waiting(hasHadPort: settings.hasHadPort, done: done))
+      }
       return (false, state.server != nil)
     }
     if isTaken {
@@ -93,7 +121,7 @@ final class ListeningPort: Sendable {
 
   /// A server ends. With the last one the port is closed.
   func leave(_ path: String) {
-    state.withLock { $0.members[path] = nil }
+    state.withLock { $0.remove(path) }
     closeIfEmpty()
   }
 
@@ -110,28 +138,40 @@ final class ListeningPort: Sendable {
     let waiting = state.withLock { state in
       switch result {
       case .success(let server): state.server = server
-      case .failure: state.members = [:]
+      case .failure: state.removeAll()
       }
       defer { state.waiting = [] }
       return state.waiting
     }
     switch result {
     case .success:
-      for done in waiting { done(.success(self)) }
+      for one in waiting { one.done(.success(self)) }
       // Its members may have left meanwhile.
       closeIfEmpty()
     case .failure(let problem):
       forget()
-      for done in waiting { done(.failure(Self.error(problem))) }
+      for one in waiting { one.done(.failure(Self.error(problem, hasHadPort: one.hasHadPort))) }
     }
   }
 
-  private static func error(_ problem: NetError) -> DialogError {
-    // A port may become free; a certificate does not become right.
-    let isFinal = problem.kind == .address || problem.kind == .tls
-    return isFinal
-      ? RTCError.failed.error(problem.text, reaction: .refuse)
-      : RTCError.network.error(problem.text, reaction: .reconnect)
+  private static func error(_ problem: NetError, hasHadPort: Bool) -> DialogError {
+    // A certificate does not become right.
+    if problem.kind == .address || problem.kind == .tls {
+      return RTCError.failed.error(problem.text, reaction: .refuse)
+    }
+    // A port that was free once may become free again.
+    guard let obstacle = problem.obstacle, !hasHadPort else {
+      return RTCError.network.error(problem.text, reaction: .reconnect)
+    }
+    return RTCError.failed.error("\(problem.text); \(cure(obstacle))", reaction: .refuse)
+  }
+
+  private static func cure(_ obstacle: NetError.ListeningObstacle) -> String {
+    switch obstacle {
+    case .inUse: "end the program or the node that listens there, or set another \"listen\""
+    case .notAvailable: "set \"host\" to an address of this machine"
+    case .notPermitted: "set \"listen\" to a port from 1024 on, or give the program the right to lower ones"
+    }
   }
 
   private func forget() {
@@ -150,19 +190,18 @@ final class ListeningPort: Sendable {
   }
 
   private func report(_ refusals: ServerAdmission.Refusals) {
-    let members = state.withLock { Array($0.members.values) }
-    for member in members { member.report(refusals) }
+    state.withLock { $0.first }?.report(refusals)
   }
 
   private func decide(_ request: HTTPServer.Request) -> HTTPServer.Decision {
     let path = request.path
-    let members = state.withLock { $0.members }
+    let (members, first) = state.withLock { ($0.members, $0.first) }
     if let member = members[path] { return member.decide(request, nil) }
     let end = path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
     let folder = end == path.startIndex ? "/" : String(path[..<end])
     guard let member = members[folder], end < path.endIndex else {
       let text = "there is nothing at this path"
-      for member in members.values { member.noteRefused(by: request.peer, 404, text) }
+      first?.noteRefused(by: request.peer, 404, text)
       return .answer(ResourceResponse(origin: nil).text(404, text + "\n"))
     }
     return member.decide(request, String(path[path.utf8.index(after: end)...]))

@@ -26,6 +26,7 @@ package final class ResourceServer: Signalling {
     var report: (@Sendable (SignalEvent) -> Void)?
     var hasBegun = false
     var isOver = false
+    var hasListened = false
     var place: ListeningPort?
     var table: ResourceTable
     /// Requests that have waited for this side so far.
@@ -45,6 +46,9 @@ package final class ResourceServer: Signalling {
 
   /// The port it listens on; 0: it does not. Any thread.
   package var port: Int { state.withLock { $0.place }?.port ?? 0 }
+
+  /// This server, or one before it, has listened: what `ResourceServerSettings.hasHadPort` is for the next. Any thread.
+  package var hasHadPort: Bool { settings.hasHadPort || state.withLock { $0.hasListened } }
 
   // MARK: Any thread
 
@@ -121,7 +125,7 @@ package final class ResourceServer: Signalling {
 
   private func didJoin(_ place: ListeningPort) {
     let isOver = state.withLock { state in
-      if !state.isOver { state.place = place }
+      if !state.isOver { (state.place, state.hasListened) = (place, true) }
       return state.isOver
     }
     if isOver { return place.leave(settings.path) }
@@ -146,7 +150,7 @@ package final class ResourceServer: Signalling {
     place?.leave(settings.path)
   }
 
-  /// Clients were refused by the rules of the port.
+  /// Clients were refused by the rules of the port, which this server reports for all of them.
   func report(_ refusals: ServerAdmission.Refusals) {
     reportRefused(
       state.withLock {
@@ -155,7 +159,7 @@ package final class ResourceServer: Signalling {
       })
   }
 
-  /// A client was refused by this server, or found nothing at its path of the port.
+  /// A client was refused by this server, or found nothing at its path of the port, which this server reports for all of them.
   func noteRefused(by peer: String, _ status: Int, _ text: String) {
     let line = text.prefix { $0 != "\n" }
     reportRefused(state.withLock { $0.refusals.add(1, code: status, text: "\(peer): \(line)") })

@@ -35,6 +35,9 @@ package struct ResourceServerSettings: Sendable {
   package var media: SignalMedia
   /// STUN and TURN servers that are offered to clients. Their passwords reach every client that is admitted.
   package var servers: [SignalServer] = []
+  /// The server has had its port before, which it waits for when another program has taken it since. Without this a port that is in use is
+  /// a mistake, and refused at once.
+  package var hasHadPort = false
   /// Milliseconds in which an offer must be answered by this side.
   package var timeout = 5_000
 

@@ -29,7 +29,7 @@ public enum MillraceCommand {
 
   /// Parses the arguments, runs the command and exits with a status of `ExitStatus`.
   /// - Parameters:
-  ///   - catalogue: the node types that graphs can use.
+  ///   - catalogue: the node types that graphs can use, besides `service.double`, which is added unless it has one of that name.
   ///   - name: name of the program in its help and in completion scripts.
   ///   - services: your own services that can be simulated, for `double`, `talk --double`, `test-node` and `bench dialogues`, in
   ///     addition to the standard ones.
@@ -79,7 +79,7 @@ public enum MillraceCommand {
     Output.reserveStandardDescriptors()
     RunnerContext.current.withLock { context in
       context = RunnerContext()
-      context.catalogue = catalogue
+      context.catalogue = catalogue.withServiceDouble
       context.name = name
       // A program of its own comes first: where one service is wanted, it is that.
       context.services = services + context.services

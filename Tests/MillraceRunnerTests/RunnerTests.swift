@@ -181,11 +181,14 @@ struct RunnerTests {
     }
     #expect(
       output(of: all) == """
-        test
-          test.count  emits packets
-          test.sink   takes packets
+        service
+          service.double  simulates a service on this machine, without an account
 
-        2 node types; nodes TYPE shows the details of one
+        test
+          test.count      emits packets
+          test.sink       takes packets
+
+        3 node types; nodes TYPE shows the details of one
 
         """)
     let one = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
@@ -275,7 +278,7 @@ struct RunnerTests {
     let result = await #expect(processExitsWith: .exitCode(0), observing: [\.standardOutputContent]) {
       runner("nodes", "--markdown", "--output", "reference")
     }
-    #expect(output(of: result) == "reference: 3 pages\n")
+    #expect(output(of: result) == "reference: 4 pages\n")
     let nowhere = await #expect(processExitsWith: .exitCode(2), observing: [\.standardErrorContent]) {
       runner("nodes", "--markdown", "--output", "no/such/folder")
     }

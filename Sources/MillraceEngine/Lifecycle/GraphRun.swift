@@ -80,6 +80,9 @@ public final class GraphRun: @unchecked Sendable {
   /// Sources to be ended because the node they end with has ended; and, for each node, the sources that end with it.
   let endingSources: NodeSet
   let dependents: [Int: [Int]]
+  /// Nodes that end when all others have, and how many of them have not ended.
+  let companions: [Int]
+  let liveCompanions: Atomic<Int>
   let failureDecisions: FailureDecisions
   /// Wakes the supervisor for this run.
   let waker: SupervisorWaker
@@ -125,6 +128,8 @@ public final class GraphRun: @unchecked Sendable {
     shedNodes = NodeSet(count: plan.nodes.count)
     endingSources = NodeSet(count: plan.nodes.count)
     dependents = plan.dependents
+    companions = plan.nodes.indices.filter { plan.nodes[$0].contract.endsWithOthers }
+    liveCompanions = Atomic(companions.count)
     failureDecisions = FailureDecisions(count: plan.nodes.count)
     waker = SupervisorWaker(owner.core.supervisor.wokenRuns)
     memory = nil
@@ -342,7 +347,11 @@ public final class GraphRun: @unchecked Sendable {
   /// Ends the sources that end with a node. Called on the node's worker before the node counts as ended, so that the run does not
   /// finish before they do.
   func endDependents(of node: Int) {
-    for source in dependents[node] ?? [] {
+    endSources(dependents[node] ?? [])
+  }
+
+  private func endSources(_ sources: [Int]) {
+    for source in sources {
       endingSources.insert(source)
       places[source].strand.request(Strand.Request.endSources)
     }
@@ -354,12 +363,18 @@ public final class GraphRun: @unchecked Sendable {
     _ = endTime.compareExchange(expected: Nanoseconds.min, desired: graphTime, ordering: .releasing)
   }
 
-  func cellEnded() {
-    if liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+  /// - Parameter node: the node that has ended; nil: a part.
+  func cellEnded(_ node: Int? = nil) {
+    // First, so that the number below is never larger than that of the live nodes, of which companions are some.
+    if let node, companions.contains(node) { liveCompanions.subtract(1, ordering: .acquiringAndReleasing) }
+    let left = liveCells.subtract(1, ordering: .acquiringAndReleasing).newValue
+    guard left > 0 else {
       recordEnd()
       releaseParent()
       engine.supervisor.post(.finished(self))
+      return
     }
+    if left == liveCompanions.load(ordering: .acquiring) { endSources(companions) }
   }
 
   func cellFailed(_ cell: UnsafeMutablePointer<Cell>, _ fault: NodeFault) {

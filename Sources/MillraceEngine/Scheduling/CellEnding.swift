@@ -16,7 +16,7 @@ extension Worker {
     unsafe cell.pointee.mailbox.close()
     unsafe loseMail(of: cell, strand)
     if unsafe cell.pointee.hasDependents { unsafe strand.run.endDependents(of: cell.pointee.nodeIndex) }
-    unsafe strand.run.cellEnded()
+    unsafe strand.run.cellEnded(cell.pointee.nodeIndex)
   }
 
   /// Discards the mail of a cell that is over and reports the loss, since it had been accepted.

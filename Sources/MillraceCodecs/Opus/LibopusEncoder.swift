@@ -94,6 +94,10 @@ package struct LibopusEncoder: ~Copyable {
   package func set(bandwidth: Bandwidth) {
     _ = unsafe millrace_opus_encoder_set_bandwidth(state, bandwidth.code)
   }
+  /// False: packets need next to nothing of those before them, and are larger.
+  package func set(predicts: Bool) {
+    _ = unsafe millrace_opus_encoder_set_prediction_disabled(state, predicts ? 0 : 1)
+  }
   package func set(rateControl: RateControl) {
     _ = unsafe millrace_opus_encoder_set_vbr(state, rateControl == .cbr ? 0 : 1)
     _ = unsafe millrace_opus_encoder_set_vbr_constraint(state, rateControl == .vbr ? 0 : 1)

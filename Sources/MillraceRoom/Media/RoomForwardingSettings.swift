@@ -1,0 +1,34 @@
+package import MillraceRTC
+package import MillraceRTCWire
+
+/// How a `RoomForwarding` is set up.
+package struct RoomForwardingSettings: Sendable {
+  /// Of the session with each member: addresses, servers, times and bit rates. Its sections are made for each offer.
+  package var session = RTCSessionSettings()
+  /// Threads. A room lives on one of them.
+  package var loops = 1
+  /// Codecs of pictures, in the order of preference. Pictures are not decoded: who has another codec than their sender sees none.
+  package var videoCodecs: [RTPCodec] = [.h264, .vp8]
+
+  package init() {}
+}
+
+/// What a `RoomForwarding` has counted since its beginning.
+package struct RoomForwardingCounts: Sendable, Hashable {
+  /// Sessions at present.
+  package var sessions = 0
+  /// Packets of sound that were sent on, once for each receiver.
+  package var sounds = 0
+  /// Pictures that were sent on, once for each receiver.
+  package var pictures = 0
+  /// Packets of sound and pictures of members that do not publish.
+  package var unpublished = 0
+  /// Pictures that a receiver was not sent because it has another codec.
+  package var otherCodec = 0
+  /// Pictures that a receiver was not sent because its network does not carry them.
+  package var paused = 0
+  /// Pictures that a receiver was not sent because it waits for a key frame.
+  package var awaitingKeyFrame = 0
+
+  package init() {}
+}

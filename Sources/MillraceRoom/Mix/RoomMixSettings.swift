@@ -1,0 +1,24 @@
+internal import MillraceCodecs
+package import MillraceCore
+internal import MillraceRTCSound
+
+/// How the sound of rooms is mixed.
+package struct RoomMixSettings: Sendable {
+  /// The most members of a room (`RoomHubSettings.membersPerRoom`).
+  static let seats = 150
+
+  /// Bits a second of each member's mix.
+  package var bitrate = 32_000
+  /// Effort of the encoders, 0 to 10.
+  package var complexity = 5
+  /// How long sound waits for late packets.
+  package var delays: ClosedRange<Nanoseconds> = Nanoseconds.milliseconds(20)...Nanoseconds.milliseconds(200)
+
+  package init() {}
+
+  var player: JitterPlayer.Settings {
+    var settings = SoundDownlinkSettings()
+    settings.delays = delays
+    return settings.player
+  }
+}

@@ -1,0 +1,99 @@
+public import MillraceNet
+internal import MillraceRoomWire
+
+/// Where a hub listens, whom it lets in, and how much it takes.
+public struct RoomServerSettings: Sendable {
+  /// The address to listen on; by default this machine's own, which no other machine can reach.
+  public var host = "127.0.0.1"
+  /// 0: the system chooses a free one.
+  public var port: Int
+  /// The certificate for TLS; nil: plaintext, which beyond this machine `admission` must allow. Browsers give pages from elsewhere
+  /// microphone and camera over TLS only.
+  public var identity: NetIdentity?
+  /// Whose pages may connect, and by which host names. Of its limits, that of connections is raised to what the hub allows.
+  public var admission = ServerAdmission()
+  /// Tokens, media and limits; by default no key, and only messages. The limits per address count the other end of the connection: behind a
+  /// proxy that is the proxy, and they have to be as large as those of the whole hub.
+  public var hub = RoomHubSettings(media: nil)
+  /// Serves the page for browsers at `/`.
+  public var hasPage = true
+  /// Bytes that may wait to be sent to a member. One that takes its messages too slowly is dropped, and the others notice nothing of it.
+  public var backlog = 524_288
+
+  /// How sound and pictures are carried where the hub forwards them.
+  package var forwarding = RoomForwardingSettings()
+  /// Makes what carries sound and pictures in place of what `hub.media` says, once for each server.
+  package var makeMedia: (@Sendable () throws -> any RoomMedia)?
+  /// Limits of each WebSocket, as Documentation/room.md says; `backlog` is set when the server begins.
+  package var socket = RoomServerSettings.wireLimits
+
+  /// Creates settings.
+  public init(port: Int) { self.port = port }
+
+  private static var wireLimits: WebSocketLimits {
+    var limits = WebSocketLimits()
+    limits.message = RoomLimits.messageBytes
+    limits.ping = RoomLimits.pingSeconds * 1_000
+    // What was not heard since a ping is gone so long after it, and the ping came so soon after what was heard last.
+    limits.pong = (RoomLimits.silenceSeconds - RoomLimits.pingSeconds) * 1_000
+    return limits
+  }
+
+  // MARK: Checks
+
+  /// Two of the largest messages: with less, a member would be dropped that is only a little slow.
+  private static let leastBacklog = 2 * RoomLimits.messageBytes
+  /// A gigabyte: more than one member can need.
+  private static let mostBacklog = 1 << 30
+
+  /// What is wrong with the settings, and the cure; nil: nothing. Does not read the certificate.
+  public var problem: NetError? {
+    if let problem = hub.problem { return NetError(.address, problem) }
+    guard (Self.leastBacklog...Self.mostBacklog).contains(backlog) else {
+      let range = "\(Self.leastBacklog) to \(Self.mostBacklog)"
+      return NetError(.address, "a backlog of \(backlog) bytes is not possible; choose \(range)")
+    }
+    if hub.key == nil, !isLocal {
+      return NetError(
+        .address,
+        """
+        other machines could reach "\(host)", and without a key the hub lets anybody in with all rights; \
+        set a key, or listen on 127.0.0.1
+        """)
+    }
+    return admission.problem(listeningAt: host, hasTLS: identity != nil)
+  }
+
+  private var isLocal: Bool {
+    let host = host.lowercased()
+    return host == "::1" || (try? WebAddress("http://" + host))?.isLoopback == true
+  }
+
+  // MARK: Of the server
+
+  /// Connections that only load the page; others wait for a moment.
+  static let pageConnections = 128
+  /// Nobody has anything to send in the body of a request.
+  private static let mostBody = 1_024
+
+  /// The admission rules with room for the hub's connections, which the hub counts itself: it closes those that are too many with a code.
+  var rules: ServerAdmission {
+    var rules = admission
+    rules.connections = max(rules.connections, hub.connections + 2 * Self.pageConnections)
+    return rules
+  }
+
+  var limits: HTTPServer.Limits {
+    var limits = HTTPServer.Limits()
+    limits.connections = Self.pageConnections
+    limits.body = Self.mostBody
+    limits.webSocket = socket
+    limits.webSocket.backlog = backlog
+    return limits
+  }
+}
+
+extension RoomServerSettings: CustomStringConvertible {
+  /// The place; the rest may be secret.
+  public var description: String { "hub at \(host):\(port)" }
+}

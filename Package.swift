@@ -46,6 +46,7 @@ let package = Package(
     .library(name: "MillraceRTCWire", targets: ["MillraceRTCWire"]),
     .library(name: "MillraceRTC", targets: ["MillraceRTC"]),
     .library(name: "MillraceRTCSignal", targets: ["MillraceRTCSignal"]),
+    .library(name: "MillraceRTCSound", targets: ["MillraceRTCSound"]),
     .library(name: "MillraceRTCNodes", targets: ["MillraceRTCNodes"]),
     .library(name: "MillraceRoomWire", targets: ["MillraceRoomWire"]),
     .library(name: "MillraceRoom", targets: ["MillraceRoom"]),
@@ -171,30 +172,42 @@ let package = Package(
     .target(
       name: "MillraceRTC", dependencies: ["MillraceCore", "MillraceRTCWire", "CRtcShim"],
       swiftSettings: strict),
-    // How two sides learn each other's descriptions: WHIP, WHEP, RTS, Janus. No media.
+    // How two sides learn each other's descriptions: WHIP, WHEP, RTS, Janus, the open room. No media.
     .target(
       name: "MillraceRTCSignal",
-      dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire"],
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire", "MillraceRoomWire",
+      ],
       swiftSettings: strict),
 
     // The messages between a member of a room and its hub. Pure Swift, no socket.
     .target(name: "MillraceRoomWire", dependencies: ["MillraceJSON"], swiftSettings: strict),
-    // Rooms: who is in them, and what each may do. No socket, no media.
+    // Rooms: who is in them, what each may do, their sound and pictures, and the page for browsers.
     .target(
       name: "MillraceRoom",
-      dependencies: ["MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceRoomWire"],
-      swiftSettings: strict),
+      dependencies: [
+        "MillraceCore", "MillraceJSON", "MillraceCrypto", "MillraceNet", "MillraceDSP", "MillraceCodecs",
+        "MillraceRoomWire", "MillraceRTCWire", "MillraceRTC", "MillraceRTCSound",
+      ],
+      resources: [.embedInCode("Page/room.html"), .embedInCode("Page/room.js")], swiftSettings: strict),
 
     // The ground of services.
     .target(
       name: "MillraceService",
       dependencies: ["MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet"], swiftSettings: strict),
 
+    // Received sound to play, and sound to send: jitter, codecs, levels.
+    .target(
+      name: "MillraceRTCSound",
+      dependencies: ["MillraceCore", "MillraceDSP", "MillraceCodecs", "MillraceRTCWire"],
+      swiftSettings: strict),
+
     .target(
       name: "MillraceRTCNodes",
       dependencies: [
-        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceCodecs", "MillraceJSON", "MillraceDialog",
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceCodecs", "MillraceJSON", "MillraceCrypto", "MillraceDialog",
         "MillraceNet", "MillraceService", "MillraceRTCWire", "MillraceRTC", "MillraceRTCSignal",
+        "MillraceRTCSound", "MillraceRoomWire", "MillraceRoom",
       ],
       swiftSettings: strict),
 
@@ -435,7 +448,10 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRoomTests",
-      dependencies: ["MillraceRoom", "MillraceRoomWire", "MillraceCrypto", "MillraceJSON", "MillraceCore"],
+      dependencies: [
+        "MillraceRoom", "MillraceRoomWire", "MillraceRTC", "MillraceRTCWire", "MillraceNet", "MillraceCrypto",
+        "MillraceJSON", "MillraceCore", "TestNet", "TestSystem",
+      ],
       swiftSettings: tests),
     .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
     .testTarget(
@@ -445,15 +461,15 @@ let package = Package(
     .testTarget(
       name: "MillraceRTCSignalTests",
       dependencies: [
-        "MillraceRTCSignal", "MillraceRTCWire", "MillraceNet", "MillraceJSON", "MillraceDialog",
+        "MillraceRTCSignal", "MillraceRTCWire", "MillraceRoomWire", "MillraceNet", "MillraceJSON", "MillraceDialog",
         "MillraceCore", "TestNet", "TestSystem",
       ],
       swiftSettings: tests),
     .testTarget(
       name: "MillraceRTCNodesTests",
       dependencies: [
-        "MillraceRTCNodes", "MillraceRTC", "MillraceRTCSignal", "MillraceRTCWire", "MillraceCodecs",
-        "MillraceAudio", "MillraceDSP", "MillraceVideo", "MillraceFlow", "MillraceService", "MillraceNet",
+        "MillraceRTCNodes", "MillraceRTC", "MillraceRTCSignal", "MillraceRTCWire", "MillraceRTCSound",
+        "MillraceRoomWire", "MillraceRoom", "MillraceCodecs", "MillraceAudio", "MillraceDSP", "MillraceVideo", "MillraceFlow", "MillraceService", "MillraceNet",
         "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
         "MillraceCore", "CMallocCount", "TestNet", "TestSystem",
       ],
@@ -535,8 +551,8 @@ let package = Package(
     .testTarget(
       name: "MillraceTests",
       dependencies: [
-        "Millrace", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting", "MillraceDoubles",
-        "MillraceBailianDouble", "MillraceIVHDouble", "MillraceTuyaDouble", "TestMedia", "TestSystem",
+        "Millrace", "MillraceRunner", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting",
+        "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble", "MillraceTuyaDouble", "TestMedia", "TestSystem",
         "millrace",
       ],
       swiftSettings: tests),

@@ -17,11 +17,20 @@ package struct SignalMedia: Sendable, Hashable {
   package var video: MediaDirection
   /// Data channels.
   package var hasData: Bool
+  /// Media that only receive, beside the first of their kind; they follow it in the description. A room assigns participants to them
+  /// (`SignalEvent.slot`).
+  package var audioSlots: Int
+  package var videoSlots: Int
 
-  package init(audio: MediaDirection = .inactive, video: MediaDirection = .inactive, hasData: Bool = false) {
+  package init(
+    audio: MediaDirection = .inactive, video: MediaDirection = .inactive, hasData: Bool = false,
+    audioSlots: Int = 0, videoSlots: Int = 0
+  ) {
     self.audio = audio
     self.video = video
     self.hasData = hasData
+    self.audioSlots = audioSlots
+    self.videoSlots = videoSlots
   }
 }
 
@@ -54,6 +63,12 @@ package enum SignalEvent: Sendable {
   case sessionEnded(SignalSessionID)
   /// What the other side says about the call, the room, its members.
   case event(DialogEvent)
+  /// Whose packets the medium with this `mid` of the main session carries from now on; nobody's without a peer.
+  case slot(mid: String, track: DialogTrack, peer: String?)
+  /// A picture from which a decoder can begin is wanted of this side.
+  case wantsKeyFrame
+  /// A message of a participant that came by the signalling, and not by a data channel.
+  case data(label: String, [UInt8], isText: Bool, from: String)
   /// A session could not be signalled, and the signalling continues: a publisher or viewer that a server refused, a feed that could not be
   /// subscribed to.
   case sessionFailed(SignalSessionID, DialogError)
@@ -77,7 +92,19 @@ package struct SignalTraits: Sendable, Hashable {
   }
 }
 
-/// One form of signalling: how two sides learn each other's descriptions. WHIP, WHEP, RTS, Janus, as client or as server.
+/// What became of a message that was given to a form of signalling.
+package enum SignalSending: Sendable, Hashable {
+  /// It is on its way.
+  case sent
+  /// There is no room for it now; try again later.
+  case full
+  /// It is larger than the form carries: give it up.
+  case tooLarge
+  /// The form carries no messages, or not to this participant: it goes over data channels, if at all.
+  case unsupported
+}
+
+/// One form of signalling: how two sides learn each other's descriptions. WHIP, WHEP, RTS, Janus, as client or as server; the open room.
 ///
 /// All calls may come from any thread; none blocks. An object is begun once; another attempt takes another object.
 package protocol Signalling: AnyObject, Sendable {
@@ -98,6 +125,13 @@ package protocol Signalling: AnyObject, Sendable {
   /// Carries a command out, if the form has something like it: answers once, nil for success. False: it has nothing like it, and does not
   /// answer.
   func perform(_ command: DialogCommand, _ done: @escaping @Sendable (DialogError?) -> Void) -> Bool
+  /// Sends a message beside sound and pictures, where the form carries such messages itself.
+  /// - Parameters:
+  ///   - bytes: the message; UTF-8 where it is text.
+  ///   - isText: whether the receiver gets a text.
+  ///   - label: the name of the channel.
+  ///   - peer: the participant it is for; nil: all others.
+  func send(_ bytes: [UInt8], isText: Bool, label: String, to peer: String?) -> SignalSending
   /// Ends everything: releases what the other side holds (DELETE, leave, destroy), in a bounded time, and calls `done` once. Nothing is
   /// reported from here on. A second call has its `done` called too.
   func end(_ done: @escaping @Sendable () -> Void)
@@ -109,5 +143,8 @@ extension Signalling {
   package func connected(_ session: SignalSessionID) {}
   package func perform(_ command: DialogCommand, _ done: @escaping @Sendable (DialogError?) -> Void) -> Bool {
     false
+  }
+  package func send(_ bytes: [UInt8], isText: Bool, label: String, to peer: String?) -> SignalSending {
+    .unsupported
   }
 }

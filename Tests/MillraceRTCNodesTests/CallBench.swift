@@ -9,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 /// Signalling in memory: one side that calls, or several, and one that answers. Reports come on a network thread, as those of real forms do.
 final class MemorySwitch: Sendable {

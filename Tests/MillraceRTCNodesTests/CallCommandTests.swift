@@ -9,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 @Suite("Commands and channels of a call", .timeLimit(.minutes(3))) struct CallCommandTests {
   private static let sections: [MediaSection] = [

@@ -9,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 private let sound = SignalMedia(audio: .sendReceive)
 private let everything = SignalMedia(audio: .sendReceive, video: .sendReceive, hasData: true)

@@ -5,6 +5,7 @@ import MillraceTesting
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 /// What a test and the node under it share: settings go in, counts come out. On the thread of the test.
 final class SoundProbe: @unchecked Sendable {

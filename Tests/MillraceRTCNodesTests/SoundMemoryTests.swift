@@ -2,6 +2,7 @@ import MillraceCore
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 @Suite("memory of a call's sound") struct SoundMemoryTests {
   private func taken(_ pool: SoundPool, _ bytes: Int, _ packets: inout [PacketBox]) -> Int? {

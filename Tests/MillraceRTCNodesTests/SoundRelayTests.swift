@@ -3,6 +3,7 @@ import MillraceTesting
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 @Suite("received Opus that is passed on") struct SoundRelayTests {
   private let shape = OutputShape(

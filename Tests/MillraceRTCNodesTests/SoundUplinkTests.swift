@@ -3,6 +3,7 @@ import MillraceTesting
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceRTCSound
 
 private let pcmu = SoundCodec(kind: .pcmu, clockRate: 8_000, channels: 1)
 private let pcma = SoundCodec(kind: .pcma, clockRate: 8_000, channels: 1)

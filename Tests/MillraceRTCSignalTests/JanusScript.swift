@@ -52,6 +52,9 @@ enum JanusTexts {
     case .answer(let id, let sdp): "answer \(id.number) \(sdp)"
     case .candidate(let id, let text): "candidate \(id.number) \(text ?? "end")"
     case .sessionEnded(let id): "ended \(id.number)"
+    case .slot(let mid, _, let peer): "slot \(mid) \(peer ?? "")"
+    case .wantsKeyFrame: "wantsKeyFrame"
+    case .data(let label, _, _, let peer): "data \(label) \(peer)"
     case .event(let event): event.json.text
     case .sessionFailed(let id, let error): "failed \(id.number) \(error.name ?? "") \(error.reaction.name)"
     case .closed(let error): "closed \(error.name ?? "") \(error.reaction.name)"

@@ -1,6 +1,7 @@
 import Foundation
 import Millrace
 import MillraceBailianDouble
+import MillraceRunner
 import MillraceTesting
 import TestMedia
 import Testing
@@ -114,12 +115,12 @@ struct ShippedGraphTests {
         "bailian-file", "bailian-live-video", "bailian-push-to-talk", "bailian-tap-to-talk", "bailian-tts",
         "bailian-visual-qa", "bailian-voice", "call-recording", "device-loop", "duplex-loop", "file-sampler",
         "front-end-bench", "ivh-bailian-avatar", "ivh-text-avatar", "ivh-voice-avatar",
-        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "rtc-echo",
+        "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "room-conference", "room-recorder", "rtc-echo",
         "rtc-janus-room", "rtc-whep-play", "rtc-whip-push", "rtmp-echo", "rtmp-follow", "rtp-bridge",
         "screen-sampler",
         "talking-slides", "through-a-program", "tts-play", "turns", "tuya-live-call", "tuya-multimodal",
         "tuya-push-to-talk", "tuya-sessions", "tuya-voice", "voice-return", "voice-uplink",
-        "websocket-bot",
+        "web-bot", "websocket-bot",
       ],
       "add to this file what a new graph needs and writes")
   }
@@ -132,12 +133,14 @@ struct ShippedGraphTests {
     ]
     let hasNone =
       graph.hasSuffix("-loop") || graph.hasPrefix("rtmp-")
-      || ["rtc-echo", "rtc-whip-push", "rtp-bridge"].contains(graph)
+      || ["room-conference", "room-recorder", "rtc-echo", "rtc-whip-push", "rtp-bridge", "web-bot"]
+        .contains(graph)
     let name = graph == "rates" ? "folder" : hasNone ? nil : "output"
     let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {
       try Graph.load(
-        path: Package.graph(graph), settings: GraphSettings(set: outputs), catalogue: .standard)
+        path: Package.graph(graph), settings: GraphSettings(set: outputs),
+        catalogue: Catalogue.standard.withServiceDouble)
     }
   }
 
@@ -148,7 +151,7 @@ struct ShippedGraphTests {
       && (!graph.hasPrefix("bailian-") || graph == "bailian-file")
   }
   /// How the names of graphs begin that need a server, a peer or a talker.
-  private static let peered = ["rtmp-", "rtc-", "rtp-", "ivh-", "tuya-"]
+  private static let peered = ["rtmp-", "rtc-", "rtp-", "room-", "web-bot", "ivh-", "tuya-"]
 
   @Test("each one loads, runs to its end and writes its files", arguments: ending)
   func runs(graph: String) async throws {

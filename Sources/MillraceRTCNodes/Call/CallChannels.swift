@@ -15,6 +15,8 @@ final class CallChannels {
   private static let patience: Nanoseconds = .milliseconds(1_000)
   /// Until a message for a channel that does not open is given up.
   private static let giveUp: Nanoseconds = .milliseconds(10_000)
+  /// What messages of events are called (Documentation/room.md).
+  private static let eventLabel = "dialog"
   /// Between two looks while something waits: that of SCTP's clock.
   private static let retry: Nanoseconds = .milliseconds(Int64(SCTPAssociation.tickMilliseconds))
 
@@ -73,9 +75,16 @@ final class CallChannels {
   // MARK: Sending
 
   /// Opens what is missing, and sends what waits. Returns when to be called again.
-  func run(_ sessions: [CallSession], at now: Nanoseconds) -> Nanoseconds? {
+  /// - Parameter signalling: carries messages of the node itself, where it can.
+  func run(_ sessions: [CallSession], _ signalling: (any Signalling)?, at now: Nanoseconds) -> Nanoseconds? {
     var next: Nanoseconds?
     for port in ports {
+      switch drain(port, into: signalling, at: now) {
+      case .nothing, .unsupported: break
+      case .waits:
+        next = now + Self.retry
+        continue
+      }
       let target = sessions.filter { $0.isConnected && $0.media.hasData }
       for session in target where opens(session, port, at: now) {
         session.channels.open(port.request, in: session)
@@ -96,6 +105,33 @@ final class CallChannels {
   private func opens(_ session: CallSession, _ port: ChannelPort, at now: Nanoseconds) -> Bool {
     if context.settings.opensChannels ?? session.isOfferer { return true }
     return waitsSince[port.label] != nil && now - session.connectedAt >= Self.patience
+  }
+
+  /// What became of the messages that waited at a port.
+  private enum Drained { case nothing, waits, unsupported }
+
+  /// Sends what waits at the node's port by the signalling.
+  private func drain(_ port: ChannelPort, into signalling: (any Signalling)?, at now: Nanoseconds) -> Drained {
+    guard case .node(let exchange, let label, _) = port, let signalling else { return .unsupported }
+    let queue = exchange.dataUp
+    defer { if queue.takeRequest() { exchange.waker.wake() } }
+    while let record = queue.peek() {
+      let isEvent = record.kind == MediaRecord.toldEvent
+      let sending = signalling.send(
+        unsafe Array(record.bytes), isText: isEvent || record.kind == MediaRecord.text,
+        label: isEvent ? Self.eventLabel : label, to: nil)
+      switch sending {
+      case .sent: sentAt = now
+      case .full: return .waits
+      case .tooLarge:
+        lostUp += 1
+        let text = "a message of \(unsafe record.bytes.count) bytes is larger than the room takes; send smaller ones"
+        context.post(.sentTooLarge, RTCError.tooLarge.error(text, reaction: .continue))
+      case .unsupported: return .unsupported
+      }
+      queue.drop(record)
+    }
+    return .nothing
   }
 
   /// Sends what waits at a port. True when something waits for a session that is connected.
@@ -243,9 +279,22 @@ final class CallChannels {
     } else if context.settings.hasDataPorts, label == context.settings.dataLabel {
       deliver(bytes, isText: isText)
     } else {
-      let content: DialogData.Content = isText ? .text(String(decoding: bytes, as: UTF8.self)) : .bytes(bytes)
-      context.post(.data(DialogData(content, peer: session.peer, label: label)))
+      post(bytes, isText: isText, label: label, from: session.peer)
     }
+  }
+
+  /// A message that came by the signalling.
+  func received(_ bytes: [UInt8], isText: Bool, label: String, from peer: String) {
+    if context.settings.hasDataPorts, label == context.settings.dataLabel {
+      deliver(bytes, isText: isText)
+    } else {
+      post(bytes, isText: isText, label: label, from: peer)
+    }
+  }
+
+  private func post(_ bytes: [UInt8], isText: Bool, label: String, from peer: String) {
+    let content: DialogData.Content = isText ? .text(String(decoding: bytes, as: UTF8.self)) : .bytes(bytes)
+    context.post(.data(DialogData(content, peer: peer, label: label)))
   }
 
   private func deliver(_ bytes: [UInt8], isText: Bool) {

@@ -104,10 +104,7 @@ final class CallCommands {
       return answer(
         id, Self.refusal("\(Self.mostUnanswered) commands wait for their answers; wait for some of them"))
     }
-    if case .hangUp(let named, _) = command {
-      guard named == nil else {
-        return answer(id, Self.refusal("there is one call only; leave \"call\" out"))
-      }
+    if case .hangUp(nil, _) = command {
       answer(id, nil)
       return call.hangUp()
     }
@@ -144,6 +141,7 @@ final class CallCommands {
     case .update(let values): update(values)
     case .data(let data): send(data)
     case .refreshAuth(let token): refresh(token)
+    case .hangUp: Self.refusal("there is one call only; leave \"call\" out")
     case .extra("requestKeyFrame", _): call.requestKeyFrames()
     case .extra("dtmf", let payload): dial(payload)
     case .extra(let name, _):

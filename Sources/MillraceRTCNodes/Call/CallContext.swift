@@ -3,6 +3,7 @@ internal import MillraceDialog
 internal import MillraceJSON
 internal import MillraceNet
 internal import MillraceRTC
+internal import MillraceRTCSound
 internal import MillraceService
 internal import Synchronization
 

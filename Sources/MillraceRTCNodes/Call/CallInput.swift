@@ -61,6 +61,12 @@ enum CallAction: Sendable, Hashable {
   /// End a session properly; `tells`: its place at the other side is released too.
   case end(SignalSessionID, tells: Bool, DialogError?)
   case post(DialogEvent)
+  /// Say whose packets a medium of the main session carries from now on.
+  case slot(mid: String, track: DialogTrack, peer: String?)
+  /// Ask the encoder of this side for a key frame.
+  case wantKeyFrame
+  /// Deliver a message that came by the signalling.
+  case deliver(label: String, [UInt8], isText: Bool, from: String)
   /// The call is over, with an error when it failed.
   case finish(DialogError?)
 }

@@ -209,6 +209,10 @@ struct CallMachine {
     case .sessionEnded(let id): ended(id, tells: false, at: now)
     case .sessionFailed(let id, let error): failed(id, error, tells: false, at: now)
     case .event(let event): actions.append(.post(event))
+    case .slot(let mid, let track, let peer): actions.append(.slot(mid: mid, track: track, peer: peer))
+    case .wantsKeyFrame: actions.append(.wantKeyFrame)
+    case .data(let label, let bytes, let isText, let peer):
+      actions.append(.deliver(label: label, bytes, isText: isText, from: peer))
     case .closed(let error): fail(error, at: now)
     }
   }

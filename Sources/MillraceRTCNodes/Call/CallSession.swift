@@ -4,6 +4,7 @@ internal import MillraceJSON
 internal import MillraceNet
 internal import MillraceRTC
 internal import MillraceRTCSignal
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 internal import Synchronization
 
@@ -62,6 +63,8 @@ final class CallSession {
   private var receivedCodecs = [UInt64](repeating: 0, count: 128)
   /// `PictureCodec.rawValue` by payload type.
   private var receivedPictureCodecs = [UInt8](repeating: 0, count: 128)
+  /// The place of each medium among those of its kind that are received.
+  private var places: [UInt8] = []
   private var soundSources: [UInt32] = []
   private var pictureSources: [UInt32] = []
   /// Sources of which pictures were left out here: the next one that is handed over follows a loss.
@@ -154,6 +157,35 @@ final class CallSession {
     missing.sent(track, at: context.clock.now)
   }
 
+  // MARK: Slots
+
+  /// Says whose packets a medium carries from now on.
+  func assign(mid: String, _ track: DialogTrack, to peer: String?) {
+    guard let place = place(of: mid, track == .audio ? .audio : .video) else { return }
+    context.post(
+      .extra(
+        name: "slot",
+        payload: .object([
+          "track": .string(track.rawValue), "slot": .integer(place + 1), "peer": peer.map { .string($0) },
+        ])))
+  }
+
+  /// The place of a medium among those of its kind that are received.
+  private func place(of mid: String, _ kind: MediaKind) -> Int? {
+    let received = session?.media.filter { $0.kind == kind && $0.direction.receives } ?? []
+    return received.firstIndex { $0.mid == mid }
+  }
+
+  /// The same by the number of the medium in the session; found with its first packet.
+  private func place(of medium: Int) -> UInt8 {
+    if places.indices.contains(medium), places[medium] != UInt8.max { return places[medium] }
+    guard let media = session?.media, media.indices.contains(medium) else { return 0 }
+    if places.count != media.count { places = [UInt8](repeating: .max, count: media.count) }
+    let found = place(of: media[medium].mid, media[medium].kind) ?? 0
+    places[medium] = UInt8(clamping: found)
+    return places[medium]
+  }
+
   // MARK: Times
 
   /// Looks whether ICE has found a way, which a session does not report. Returns when to look again.
@@ -235,9 +267,10 @@ extension CallSession: RTCSessionObserver {
     guard isFirst else { return context.note(.session(id, .connected(media))) }
     connectedAt = now
     media = SignalMedia()
+    // With several of a kind, what all of them do together.
     for medium in session?.negotiated?.media ?? [] {
-      if medium.kind == .audio { media.audio = medium.direction }
-      if medium.kind == .video { media.video = medium.direction }
+      if medium.kind == .audio { media.audio = media.audio.union(medium.direction) }
+      if medium.kind == .video { media.video = media.video.union(medium.direction) }
     }
     media.hasData = session?.negotiated?.data != nil
     missing = MissingMedia(media, patience: context.settings.media, at: now)
@@ -264,7 +297,8 @@ extension CallSession: RTCSessionObserver {
     let head = SoundDownHead(
       source: number(sound.ssrc), sequence: sound.sequence, timestamp: sound.timestamp,
       arrival: sound.arrival, capture: sound.capture, codec: codec(of: sound),
-      level: sound.level?.attenuation ?? 255, marker: sound.marker, restarts: sound.restarts)
+      level: sound.level?.attenuation ?? 255, marker: sound.marker, restarts: sound.restarts,
+      medium: place(of: sound.medium))
     let start = SoundDownHead.byteCount
     let count = start + payload.count
     guard count <= RTCExchange.soundBytes, exchange.soundDown.hasRoom(count) else {
@@ -291,7 +325,8 @@ extension CallSession: RTCSessionObserver {
       source: number(picture.ssrc), arrival: picture.arrival, timestamp: picture.timestamp,
       capture: picture.capture, codec: codec, isKey: picture.isKey,
       isDamaged: picture.isDamaged,
-      followsLoss: picture.followsLoss || pictureGaps.contains(picture.ssrc))
+      followsLoss: picture.followsLoss || pictureGaps.contains(picture.ssrc),
+      medium: place(of: picture.medium))
     let start = PictureDownHead.byteCount
     let count = start + bytes.count
     guard bytes.count <= RTCExchange.pictureBytes, exchange.pictureDown.hasRoom(count) else {
@@ -310,7 +345,7 @@ extension CallSession: RTCSessionObserver {
     exchange.waker.wake()
   }
 
-  func sessionWantsKeyFrame() { context.noteKeyFrameWish() }
+  func sessionWantsKeyFrame(medium: Int) { context.noteKeyFrameWish() }
 
   func sessionAllocated(sound: Int, video: Int) {
     allocation = (sound, video)

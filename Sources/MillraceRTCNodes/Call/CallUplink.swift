@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import Synchronization
 
 /// Sends what the node has left to every session that takes it. On the thread of the call's loop; no heap request for a packet, but where
@@ -12,6 +13,11 @@ struct CallUplink {
   /// What goes out is silence, and no pictures.
   var isSoundMuted = false
   var arePicturesMuted = false
+  /// False: nothing goes out at all, as from a viewer of a room.
+  var isSoundPublished = true
+  var arePicturesPublished = true
+  /// Samples of sound that were not sent because it is not published.
+  private var unpublished: UInt32 = 0
   /// Packets and pictures that no session took.
   private(set) var dropped = 0
   /// When something was sent last.
@@ -36,9 +42,15 @@ struct CallUplink {
     for _ in 0..<Self.mostRecords {
       guard let record = exchange.soundUp.peek() else { return false }
       defer { exchange.soundUp.drop(record) }
-      guard let head = unsafe SoundUpHead.load(record.bytes),
+      guard var head = unsafe SoundUpHead.load(record.bytes),
         unsafe record.bytes.count >= SoundUpHead.byteCount
       else { continue }
+      guard isSoundPublished else {
+        unpublished = UInt32(clamping: UInt64(unpublished) + UInt64(head.duration) + UInt64(head.pause))
+        continue
+      }
+      head.pause = UInt32(clamping: UInt64(head.pause) + UInt64(unpublished))
+      unpublished = 0
       let payload = unsafe UnsafeBufferPointer(rebasing: record.bytes[SoundUpHead.byteCount...])
       var isTaken = false
       // By index: iterating an array of references makes heap requests in debug builds.
@@ -72,7 +84,7 @@ struct CallUplink {
       guard let head = unsafe PictureUpHead.load(record.bytes),
         unsafe record.bytes.count > PictureUpHead.byteCount
       else { continue }
-      guard !arePicturesMuted else {
+      guard !arePicturesMuted, arePicturesPublished else {
         // What follows refers to what is left out.
         for session in sessions { session.awaitsKeyFrame = true }
         continue

@@ -1,43 +1,41 @@
 internal import MillraceRTC
 internal import MillraceRTCSignal
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 
 extension RTCCallSettings {
   /// What a session is described with: the media that its signalling wants, at most in the directions that the settings allow.
   /// - Parameter soundCodec: `SoundCodec.packed` of the codec that all sessions have to send; 0: any.
   func sections(for media: SignalMedia, soundCodec: UInt64) -> [MediaSection] {
-    session.sections.compactMap { section in
-      var section = section
+    session.sections.flatMap { section -> [MediaSection] in
       switch section.kind {
-      case .audio: section.direction = section.direction.intersection(media.audio)
-      case .video: section.direction = section.direction.intersection(media.video)
-      case .application:
-        section.maxMessageSize = UInt64(max(1, largestMessage))
-        return media.hasData ? section : nil
-      default: return nil
+      case .audio: sections(like: section, media.audio, slots: media.audioSlots, soundCodec)
+      case .video: sections(like: section, media.video, slots: media.videoSlots, 0)
+      case .application: media.hasData ? [data(like: section)] : []
+      default: []
       }
-      guard section.direction != .inactive else { return nil }
-      if section.kind == .audio, section.direction.sends, soundCodec != 0 {
-        section.codecs.removeAll { !$0.isAuxiliary && SoundCodec($0)?.packed != soundCodec }
-      }
-      return section
     }
   }
-}
 
-extension SoundCodec {
-  /// Nil for a codec that a node does not know.
-  init?(_ codec: RTPCodec) {
-    let kind: Kind
-    switch codec.name.lowercased() {
-    case "opus": kind = .opus
-    case "pcmu": kind = .pcmu
-    case "pcma": kind = .pcma
-    case "l16": kind = .l16
-    case "telephone-event": kind = .telephone
-    default: return nil
+  /// The first medium of a kind, unless nothing goes through it, and its slots.
+  private func sections(
+    like section: MediaSection, _ direction: MediaDirection, slots: Int, _ soundCodec: UInt64
+  ) -> [MediaSection] {
+    var first = section
+    first.direction = section.direction.intersection(direction)
+    if first.direction.sends, soundCodec != 0 {
+      first.codecs.removeAll { !$0.isAuxiliary && SoundCodec($0)?.packed != soundCodec }
     }
-    self.init(kind: kind, clockRate: codec.clockRate, channels: codec.channels)
+    var slot = section
+    slot.direction = .receiveOnly
+    let all = [first] + [MediaSection](repeating: slot, count: section.direction.receives ? slots : 0)
+    return first.direction == .inactive ? Array(all.dropFirst()) : all
+  }
+
+  private func data(like section: MediaSection) -> MediaSection {
+    var section = section
+    section.maxMessageSize = UInt64(max(1, largestMessage))
+    return section
   }
 }
 

@@ -145,7 +145,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     handleInputs(at: now)
     let hasMore = uplink.send(to: takers, at: now)
     let hasCommands = commands.run()
-    let channelsAt = conclusion == nil ? channels.run(sessions, at: now) : nil
+    let channelsAt = conclusion == nil ? channels.run(sessions, signals.current, at: now) : nil
     handleInputs(at: now)
     signals.send(candidatesOf: sessions)
     reports.unsent = CallUsage.Unsent(media: uplink.dropped, messages: channels.lostUp)
@@ -215,10 +215,15 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
       signals.current?.connected(id)
       session(id)?.session?.requestKeyFrame()
     case .end(let id, let tells, let error): end(id, tells: tells, error)
-    case .post(let event): post(event, at: now)
+    case .post(let event): return post(event, at: now)
+    case .slot(let mid, let track, let peer):
+      sessions.first(where: isMain)?.assign(mid: mid, track, to: peer)
+      return
+    case .wantKeyFrame: return context.noteKeyFrameWish()
+    case .deliver(let label, let bytes, let isText, let peer):
+      return channels.received(bytes, isText: isText, label: label, from: peer)
     case .finish(let error): finish(error)
     }
-    if case .post = action { return }
     updateTakers()
   }
 
@@ -229,6 +234,9 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     case .state(.listening) where isDeserted:
       isDeserted = false
       context.post(.connected)
+    // What the hub of a room does not carry is not sent.
+    case .track(let track, .published): publish(track, true)
+    case .track(let track, .unpublished): publish(track, false)
     // Only answers follow.
     case .state(.closed): context.postRepeated(at: now, isLast: true)
     default: break
@@ -236,7 +244,15 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     context.post(event)
   }
 
+  private func publish(_ track: DialogTrack, _ isOn: Bool) {
+    if track == .audio { uplink.isSoundPublished = isOn }
+    guard track == .video || track == .screen else { return }
+    uplink.arePicturesPublished = isOn
+    if isOn { context.noteKeyFrameWish() }
+  }
+
   private func beginAttempt(at now: Nanoseconds) {
+    (uplink.isSoundPublished, uplink.arePicturesPublished) = (true, true)
     switch maker(signals.next(at: now)) {
     case .success(let made):
       let number = signals.number

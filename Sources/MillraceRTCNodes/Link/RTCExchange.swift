@@ -2,6 +2,7 @@ internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceNet
 internal import MillraceRTC
+internal import MillraceRTCSound
 internal import Synchronization
 
 /// The state that a node and the thread of its sessions share. The node writes the queues up, and reads those down; nothing here blocks,

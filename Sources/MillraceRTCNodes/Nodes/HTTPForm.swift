@@ -43,8 +43,15 @@ enum HTTPForm: Sendable {
           "viewers", .integer(1...10_000), default: 100,
           text: "most viewers of a server at a time; others are asked to come again")
       }
-    return client + [own] + RTCParameters.server + RTCParameters.session
+    let server = RTCParameters.server.map { $0.name == "listen" ? $0.opening(Self.socket) : $0 }
+    return client + [own] + server + RTCParameters.session
   }
+
+  /// The port of a server, which `ListeningPort` shares under these rules.
+  private static let socket = ListeningSocket(
+    host: "host",
+    sharing: ListeningSocket.Sharing(
+      group: "rtc", path: "path", rules: ["certificate", "key", "origins", "hosts", "plain"]))
 
   /// Which way media goes, seen from this side.
   func directions(_ parameters: ParameterValues) -> RTCResolution.Directions {
@@ -200,7 +207,16 @@ enum HTTPForm: Sendable {
     }
   }
 
-  private static func maker(_ settings: ResourceServerSettings) -> RTCCall.Maker {
-    { _ in .success(ResourceServer(settings)) }
+  /// Makes a server for each attempt of a call.
+  static func maker(_ settings: ResourceServerSettings) -> RTCCall.Maker {
+    // A port that is in use at the start is a mistake; one that was had before is waited for.
+    let last = Locked<ResourceServer?>(nil)
+    return { _ in
+      var settings = settings
+      settings.hasHadPort = last.withLock { $0?.hasHadPort } ?? false
+      let server = ResourceServer(settings)
+      last.withLock { $0 = server }
+      return .success(server)
+    }
   }
 }

@@ -73,6 +73,8 @@ enum JanusForm {
     if plugin == .audiobridge { checkAudioBridge(&resolution) }
     RTCResolution.checkSession(&resolution)
     RTCResolution.resolveOutputs(&resolution)
+    // The ports have the channel of the room.
+    if plugin == .textroom { resolution.reservedNames = [TextRoomChannel.label: "for the texts of its room"] }
   }
 
   private static func checkAddress(_ resolution: inout Resolution) {

@@ -12,6 +12,9 @@ struct MessagePorts {
   private let up: ByteQueue
   private let down: ByteQueue
   private let input: Int?
+  /// Inputs of events that others are told, and the one whose turn it is.
+  private let events: [Int]
+  private var nextEvents = 0
   private let output: Int?
   /// Bytes of the largest message to send, and of the largest to emit.
   private let largestUp: Int
@@ -47,17 +50,19 @@ struct MessagePorts {
   ///   - up: takes messages to send, as `MediaRecord.text`.
   ///   - down: received messages.
   ///   - input: the node's input for messages, if it is linked.
+  ///   - events: linked inputs of events, which go into `up` as `MediaRecord.toldEvent`.
   ///   - output: the output, if it is linked.
   ///   - largestUp: bytes of the largest message to send.
   ///   - largestDown: bytes of the output's packets.
   ///   - warnAbove: bytes from which a message to send is reported as large; 0: never.
   init(
-    up: ByteQueue, down: ByteQueue, input: Int?, output: Int?, largestUp: Int, largestDown: Int,
-    warnAbove: Int = 0
+    up: ByteQueue, down: ByteQueue, input: Int?, events: [Int] = [], output: Int?, largestUp: Int,
+    largestDown: Int, warnAbove: Int = 0
   ) {
     self.up = up
     self.down = down
     self.input = input
+    self.events = events
     self.output = output
     self.largestUp = largestUp
     self.largestDown = largestDown
@@ -82,9 +87,10 @@ struct MessagePorts {
     if let input, sends, ports.hasPacket(input), up.hasRoomOrRequestsWake(largestUp),
       let packet = ports.next(input)
     {
-      work.sent = send(packet.samples(of: UInt8.self), &ports)
+      work.sent = send(packet.samples(of: UInt8.self), MediaRecord.text, &ports)
       work.isAny = true
     }
+    if sends, sendEvent(&ports) { (work.sent, work.isAny) = (true, true) }
     if try deliver(&ports) {
       work.wantsMore = down.takeRequest()
       work.isAny = true
@@ -97,7 +103,21 @@ struct MessagePorts {
 
   // MARK: To the network
 
-  private mutating func send(_ bytes: Span<UInt8>, _ ports: inout Ports) -> Bool {
+  /// Hands over the oldest event of the next input that has one.
+  private mutating func sendEvent(_ ports: inout Ports) -> Bool {
+    for offset in 0..<events.count {
+      let index = (nextEvents + offset) % events.count
+      guard ports.hasPacket(events[index]) else { continue }
+      guard up.hasRoomOrRequestsWake(largestUp), let packet = ports.next(events[index]) else { return false }
+      nextEvents = index + 1
+      return send(packet.samples(of: UInt8.self), MediaRecord.toldEvent, &ports)
+    }
+    return false
+  }
+
+  private mutating func send(
+    _ bytes: Span<UInt8>, _ kind: UInt8, _ ports: inout Ports
+  ) -> Bool {
     let count = bytes.count
     guard count <= largestUp else {
       refused.add(count)
@@ -110,7 +130,7 @@ struct MessagePorts {
         event.field("bytes", count)
       }
     }
-    unsafe up.put(MediaRecord.text, count: count) { target in
+    unsafe up.put(kind, count: count) { target in
       for index in 0..<count { unsafe target[index] = bytes[index] }
     }
     return true

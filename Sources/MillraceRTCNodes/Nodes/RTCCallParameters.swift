@@ -79,7 +79,7 @@ enum RTCCallParameters {
     let isOpus =
       setup.inputs[0].shape?.format.kind == .opus
       || setup.outputs[0].isLinked && setup.outputs[0].shape?.format.kind == .opus
-    let names = isOpus ? ["opus"] : parameters.strings("codecs")
+    let names = isOpus || !parameters.has("codecs") ? ["opus"] : parameters.strings("codecs")
     let isStereo = parameters.bool("stereo") || parameters.integer("channels") == 2
     let codecs = names.map { name -> RTPCodec in
       switch name {

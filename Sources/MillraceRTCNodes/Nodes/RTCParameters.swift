@@ -159,7 +159,8 @@ enum RTCParameters {
 
   /// What a form of signalling as a server has besides its port: `host`, `path`, `origins`, `hosts`, `certificate`, `key`.
   static let server: [ParameterContract] = [
-    ParameterContract("listen", .integer(0...65_535), text: "port to listen on instead; 0: any free port"),
+    ParameterContract("listen", .integer(0...65_535), text: "port to listen on instead; 0: any free port")
+      .opening(ListeningSocket(host: "host")),
     ParameterContract("host", .string, default: "127.0.0.1", text: "address to listen on"),
     ParameterContract("path", .string, default: "/", text: "path that clients must request"),
     ParameterContract(

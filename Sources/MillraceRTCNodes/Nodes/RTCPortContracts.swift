@@ -40,6 +40,11 @@ enum RTCPortContracts {
     .pcm(rates: .range(8_000...48_000), channels: .range(1...2), samples: [.f32, .s16]).or(.kind(.opus)),
     text: "audio received, all sources mixed", required: false)
 
+  /// The same by itself, and not as Opus.
+  static let soundOut = PortContract(
+    "audio", .pcm(rates: .range(8_000...48_000), channels: .range(1...2), samples: [.f32, .s16]),
+    text: "audio received", required: false)
+
   /// Encoded pictures that have come.
   static let videoOut = PortContract(
     "video", .kind(.h264).or(.kind(.vp8)), text: "encoded pictures received, one in each packet",

@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceNet
+internal import MillraceRTCSound
 
 /// Sound and pictures of the ports, in both directions.
 extension RTCPorts {
@@ -21,32 +22,52 @@ extension RTCPorts {
   /// due.
   mutating func receiveMedia(_ ports: inout Ports) throws(NodeFault) -> Bool {
     var isBusy = false
-    if let output = outputs.audio, let soundDown {
+    if let soundDown {
       let reply: HeldReply = areReplies ? ports.currentReply : .none
-      if try soundDown.part.process(&ports, output: output, exchange: exchange, reply: reply) {
+      if try soundDown.part.process(&ports, output: outputs.audio, exchange: exchange, reply: reply) {
         isBusy = true
       }
     }
-    if let output = outputs.video, let pictureDown {
-      var playTime: Nanoseconds?
-      if let capture = pictureDown.part.nextCapture(exchange) {
-        // Of the same session: with several the clocks of their senders differ.
-        let source = pictureDown.part.nextSource(exchange)
-        playTime = soundDown?.part.playTime(ofCapture: capture, source: source)
-      }
-      if try pictureDown.part.process(&ports, output: output, exchange: exchange, playTime: playTime) {
-        isBusy = true
-      }
-    }
+    if try receivePicture(&ports) { isBusy = true }
     if !isBusy, let due = nextDue(after: ports.now) { ports.wake(at: due) }
     return isBusy
+  }
+
+  /// Emits the oldest received picture when it is due. True when a record was handled.
+  private func receivePicture(_ ports: inout Ports) throws(NodeFault) -> Bool {
+    guard !picturesDown.isEmpty, let next = PictureDownlink.next(exchange) else { return false }
+    guard case .picture(let medium) = next, let track = track(of: medium) else {
+      if case .end(let source) = next {
+        for index in 0..<picturesDown.count { picturesDown[index].downlink.part.end(source: source) }
+      }
+      PictureDownlink.drop(exchange)
+      return true
+    }
+    var playTime: Nanoseconds?
+    if let capture = track.downlink.part.nextCapture(exchange) {
+      // Of the same session: with several the clocks of their senders differ.
+      let source = track.downlink.part.nextSource(exchange)
+      playTime = soundDown?.part.playTime(ofCapture: capture, source: source)
+    }
+    return try track.downlink.part.process(
+      &ports, output: track.output, exchange: exchange, playTime: playTime)
+  }
+
+  /// By hand, since iterating an array makes a heap request an element in debug builds.
+  private func track(of medium: UInt8) -> PictureTrack? {
+    for index in 0..<picturesDown.count {
+      if picturesDown[index].medium ?? medium == medium { return picturesDown[index] }
+    }
+    return nil
   }
 
   /// When sound or a picture is due next; nil: nothing waits for a time. What is due already waits for room, which wakes the node.
   private func nextDue(after now: Nanoseconds) -> Nanoseconds? {
     var next = Nanoseconds.max
     if let due = soundDown?.part.due, due > now { next = due }
-    if let due = pictureDown?.part.due, due > now { next = min(next, due) }
+    for index in 0..<picturesDown.count {
+      if let due = picturesDown[index].downlink.part.due, due > now { next = min(next, due) }
+    }
     return next == .max ? nil : next
   }
 
@@ -91,13 +112,20 @@ extension RTCPorts {
     return PortPart(try SoundUplink(shape, settings ?? sound(setup.parameters)))
   }
 
-  static func soundDown(_ setup: borrowing NodeSetup, _ output: Int?) throws(NodeProblem) -> PortPart<
+  static func soundDown(_ setup: borrowing NodeSetup, _ outputs: Outputs) throws(NodeProblem) -> PortPart<
     SoundDownlink
   >? {
-    guard let output, let shape = setup.outputs[output].shape else { return nil }
+    var taps: [SoundTapRequest] = []
+    for track in outputs.audios {
+      guard case .pcm(_, _, let sample) = setup.outputs[track.output].shape?.format else { continue }
+      taps.append(SoundTapRequest(output: track.output, medium: track.medium, sample: sample))
+    }
+    guard let output = outputs.audio ?? taps.first?.output, let shape = setup.outputs[output].shape else {
+      return nil
+    }
     var settings = SoundDownlinkSettings()
     settings.delays = delays(setup.parameters)
-    return PortPart(try SoundDownlink(shape, settings))
+    return PortPart(try SoundDownlink(shape, settings, taps: taps))
   }
 
   /// How long received sound waits for late packets: `jitterLeast` to `jitterMost`.
@@ -112,11 +140,16 @@ extension RTCPorts {
     return PortPart(uplink)
   }
 
-  static func pictureDown(_ setup: borrowing NodeSetup, _ output: Int?) -> PortPart<PictureDownlink>? {
-    guard let output, let shape = setup.outputs[output].shape else { return nil }
-    guard let downlink = PictureDownlink(shape.format.kind, packetBytes: shape.packetBytes) else {
-      return nil
+  static func picturesDown(_ setup: borrowing NodeSetup, _ outputs: Outputs) -> [PictureTrack] {
+    var tracks: [PictureTrack] = []
+    func add(_ output: Int, _ medium: UInt8?) {
+      guard let shape = setup.outputs[output].shape,
+        let downlink = PictureDownlink(shape.format.kind, packetBytes: shape.packetBytes)
+      else { return }
+      tracks.append(PictureTrack(output: output, medium: medium, downlink: PortPart(downlink)))
     }
-    return PortPart(downlink)
+    if let output = outputs.video { add(output, nil) }
+    for track in outputs.videos { add(track.output, track.medium) }
+    return tracks
   }
 }

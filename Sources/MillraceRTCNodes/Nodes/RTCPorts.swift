@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import MillraceService
 internal import Synchronization
 
@@ -30,6 +31,8 @@ struct RTCPorts: ~Copyable {
     var video: Int?
     var data: Int?
     var control: Int?
+    /// Events of other nodes that the other side is told.
+    var events: [Int] = []
   }
 
   /// The indices of a node's outputs; nil: the node has none.
@@ -37,6 +40,24 @@ struct RTCPorts: ~Copyable {
     var audio: Int?
     var video: Int?
     var data: Int?
+    /// Those of single received media, beside the mix and beside the pictures of whoever is there.
+    var audios: [Track] = []
+    var videos: [Track] = []
+  }
+
+  /// An output for one of the received media of a kind.
+  struct Track: Sendable {
+    var output: Int
+    /// As in `SoundDownHead` and `PictureDownHead`.
+    var medium: UInt8
+  }
+
+  /// The pictures of an output.
+  struct PictureTrack {
+    var output: Int
+    /// Nil: of any medium.
+    var medium: UInt8?
+    var downlink: PortPart<PictureDownlink>
   }
 
   let exchange: RTCExchange
@@ -49,7 +70,7 @@ struct RTCPorts: ~Copyable {
   let soundUp: PortPart<SoundUplink>?
   let soundDown: PortPart<SoundDownlink>?
   let pictureUp: PortPart<PictureUplink>?
-  let pictureDown: PortPart<PictureDownlink>?
+  let picturesDown: [PictureTrack]
   private var messages: MessagePorts
   private var commands: CommandPorts
   /// The indices of the live parameters `bitrate` and `videoBitrate`; -1: the node has none.
@@ -84,9 +105,9 @@ struct RTCPorts: ~Copyable {
     use.hasL16 = sound?.codecs.contains { $0.kind == .l16 } ?? false
     let exchange = RTCExchange(use, events: parameters.integer("eventBytes"), waker: setup.waker)
     let soundUp = try Self.soundUp(setup, inputs.audio, sound)
-    let soundDown = try Self.soundDown(setup, outputs.audio)
+    let soundDown = try Self.soundDown(setup, outputs)
     let pictureUp = Self.pictureUp(setup, inputs.video)
-    let pictureDown = Self.pictureDown(setup, outputs.video)
+    let picturesDown = Self.picturesDown(setup, outputs)
     let owned = try start(exchange)
     // Nothing below may throw.
     let largest = parameters.has("largest") ? parameters.integer("largest") : 0
@@ -95,14 +116,15 @@ struct RTCPorts: ~Copyable {
     self.inputs = inputs
     self.outputs = outputs
     hasSources = inputs.audio != nil || inputs.video != nil || inputs.data != nil
-    longestPlay = outputs.audio == nil ? 0 : Self.delays(parameters).upperBound + Self.playSlack
+    longestPlay = soundDown == nil ? 0 : Self.delays(parameters).upperBound + Self.playSlack
     areReplies = outputs.audio != nil && parameters.bool("replies")
     self.soundUp = soundUp
     self.soundDown = soundDown
     self.pictureUp = pictureUp
-    self.pictureDown = pictureDown
+    self.picturesDown = picturesDown
     messages = MessagePorts(
-      up: exchange.dataUp, down: exchange.dataDown, input: inputs.data, output: outputs.data,
+      up: exchange.dataUp, down: exchange.dataDown, input: inputs.data, events: inputs.events,
+      output: outputs.data,
       largestUp: min(largest, RTCExchange.dataBytes), largestDown: largest)
     commands = CommandPorts(exchange, input: inputs.control)
     bitrateIndex = setup.contract.parameterIndex("bitrate") ?? -1
@@ -251,6 +273,7 @@ struct RTCPorts: ~Copyable {
     if let input = inputs.audio, !ports.isOver(input) { return false }
     if let input = inputs.video, !ports.isOver(input) { return false }
     if let input = inputs.data, !ports.isOver(input) { return false }
+    // Events follow what the sources do, and may come from nodes that wait for this one.
     return true
   }
 
@@ -272,18 +295,23 @@ struct RTCPorts: ~Copyable {
     func linked(_ index: Int?) -> Int? { index.flatMap { setup.inputs[$0].isLinked ? $0 : nil } }
     return Inputs(
       audio: linked(inputs.audio), video: linked(inputs.video), data: linked(inputs.data),
-      control: linked(inputs.control))
+      control: linked(inputs.control), events: inputs.events.filter { linked($0) != nil })
   }
 
   private static func linked(_ outputs: Outputs, _ setup: borrowing NodeSetup) -> Outputs {
     func linked(_ index: Int?) -> Int? { index.flatMap { setup.outputs[$0].isLinked ? $0 : nil } }
-    return Outputs(audio: linked(outputs.audio), video: linked(outputs.video), data: linked(outputs.data))
+    return Outputs(
+      audio: linked(outputs.audio), video: linked(outputs.video), data: linked(outputs.data),
+      audios: outputs.audios.filter { linked($0.output) != nil },
+      videos: outputs.videos.filter { linked($0.output) != nil })
   }
 
   private static func use(_ inputs: Inputs, _ outputs: Outputs) -> RTCExchange.Use {
     RTCExchange.Use(
-      sendsSound: inputs.audio != nil, hearsSound: outputs.audio != nil, sendsPictures: inputs.video != nil,
-      seesPictures: outputs.video != nil, hasData: inputs.data != nil || outputs.data != nil)
+      sendsSound: inputs.audio != nil, hearsSound: outputs.audio != nil || !outputs.audios.isEmpty,
+      sendsPictures: inputs.video != nil,
+      seesPictures: outputs.video != nil || !outputs.videos.isEmpty, 
+      hasData: inputs.data != nil || outputs.data != nil || !inputs.events.isEmpty)
   }
 }
 

@@ -32,6 +32,10 @@ enum RTCResolution {
     if hasData {
       resolution.outputs["data"] = OutputShape(
         .text, packetDuration: nil, packetBytes: parameters.integer("largest"), burst: 0)
+      // Only then the ports have a channel.
+      if resolution.linkedInputs.contains("data") || resolution.wanted["data"]?.isEmpty == false {
+        resolution.reservedNames[parameters.string("dataLabel")] = "for its ports \"data\""
+      }
     }
     // Time, node and name precede the members.
     resolution.outputs[NodeContract.eventsPort] = OutputShape(
@@ -121,6 +125,8 @@ enum RTCResolution {
   /// Checks the codecs of sound against what is linked.
   static func checkCodecs(_ resolution: inout Resolution) {
     let parameters = resolution.parameters
+    // Without the parameter there is Opus only.
+    guard parameters.has("codecs") else { return }
     let codecs = parameters.strings("codecs")
     if Set(codecs).count != codecs.count {
       resolution.refuse("codecs", "a codec is listed twice", cure: "list each once")

@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import Synchronization
 
 /// From the thread of the sessions to a node's output of encoded pictures: one packet for each record `picture`, in step with the sound.
@@ -86,6 +87,35 @@ struct PictureDownlink {
     return head.source
   }
 
+  /// What the oldest record is about.
+  enum Next {
+    /// A picture of one of the received media.
+    case picture(medium: UInt8)
+    /// A source has ended, in whatever medium it was.
+    case end(source: UInt64)
+  }
+
+  /// What the oldest record is about; nil when none waits. A broken one is about the first medium.
+  static func next(_ exchange: RTCExchange) -> Next? {
+    guard let record = exchange.pictureDown.peek() else { return nil }
+    let head = unsafe PictureDownHead.load(record.bytes)
+    if record.kind == MediaRecord.pictureEnd, let head { return .end(source: head.source) }
+    return .picture(medium: head?.medium ?? 0)
+  }
+
+  /// A source has ended.
+  mutating func end(source: UInt64) {
+    guard source == self.source else { return }
+    self.source = nil
+    needsKey = true
+  }
+
+  /// Drops the oldest record, whose pictures nobody takes.
+  static func drop(_ exchange: RTCExchange) {
+    guard let record = exchange.pictureDown.peek() else { return }
+    release(record, exchange)
+  }
+
   /// Handles the oldest record, if it is its time. True when a record was handled.
   /// - Parameters:
   ///   - playTime: when the sound that was captured with the oldest picture (`nextCapture`) is played, on the graph's clock; nil: not
@@ -98,13 +128,15 @@ struct PictureDownlink {
     due = nil
     guard let record = exchange.pictureDown.peek() else { return false }
     guard record.kind == MediaRecord.picture, let picture = unsafe Picture(record.bytes) else {
-      if record.kind == MediaRecord.pictureEnd { unsafe end(record.bytes) }
-      release(record, exchange)
+      if record.kind == MediaRecord.pictureEnd, let head = unsafe PictureDownHead.load(record.bytes) {
+        end(source: head.source)
+      }
+      Self.release(record, exchange)
       return true
     }
     if let reason = refusal(picture, ports.now) {
       drop(picture, reason, &ports, exchange)
-      release(record, exchange)
+      Self.release(record, exchange)
       return true
     }
     let age = max(0, (monotonic ?? clock.now) &- picture.head.arrival)
@@ -118,11 +150,11 @@ struct PictureDownlink {
     }
     guard ports.hasRoomOrRequestsWake(output) else { return false }
     try emit(picture, age: age, playTime, &ports, output)
-    release(record, exchange)
+    Self.release(record, exchange)
     return true
   }
 
-  private func release(_ record: ByteQueue.Record, _ exchange: RTCExchange) {
+  private static func release(_ record: ByteQueue.Record, _ exchange: RTCExchange) {
     exchange.pictureDown.drop(record)
     if exchange.pictureDown.takeRequest() { exchange.wakeSessions() }
   }
@@ -172,12 +204,6 @@ struct PictureDownlink {
       needsKey = true
     }
     lastSeen = now
-  }
-
-  private mutating func end(_ bytes: UnsafeBufferPointer<UInt8>) {
-    guard let head = unsafe PictureDownHead.load(bytes), head.source == source else { return }
-    source = nil
-    needsKey = true
   }
 
   // MARK: Packets

@@ -1,5 +1,6 @@
 internal import MillraceCore
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import Synchronization
 
 /// From a node's input of encoded pictures to the thread of its sessions: one record `picture` for each packet.

@@ -4,6 +4,7 @@ internal import MillraceJSON
 internal import MillraceNet
 internal import MillraceRTC
 internal import MillraceRTCSignal
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 internal import Synchronization
 

@@ -1,6 +1,7 @@
 internal import MillraceCore
 internal import MillraceNet
 internal import MillraceRTC
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 internal import Synchronization
 

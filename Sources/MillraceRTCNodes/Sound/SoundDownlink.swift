@@ -1,6 +1,7 @@
 internal import MillraceCodecs
 internal import MillraceCore
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import Synchronization
 
 /// From the sessions to a node's output: received sound, played in order and on time.
@@ -22,15 +23,19 @@ struct SoundDownlink: ~Copyable {
   private var isBlocked = false
 
   /// Creates a downlink; reserves its memory.
-  /// - Parameter shape: of the output; nil: what comes is dropped.
+  /// - Parameters:
+  ///   - shape: of the output; nil: what comes is dropped.
+  ///   - taps: outputs of single media; the shape is PCM then.
   /// - Throws: when the output can carry no sound that is received.
-  init(_ shape: OutputShape?, _ settings: SoundDownlinkSettings) throws(NodeProblem) {
+  init(
+    _ shape: OutputShape?, _ settings: SoundDownlinkSettings, taps: [SoundTapRequest] = []
+  ) throws(NodeProblem) {
     var (mixer, relay): (SoundMixer?, SoundRelay?) = (nil, nil)
     if let shape {
       if shape.format.kind == .opus {
         relay = try SoundRelay(shape, settings.delays)
       } else {
-        mixer = try SoundMixer(shape, settings.player)
+        mixer = try SoundMixer(shape, settings.player, taps: taps)
       }
     }
     self.mixer = mixer
@@ -41,21 +46,23 @@ struct SoundDownlink: ~Copyable {
 
   /// Takes what has come, and emits what is due. Without work, asks for a call when the next packet is due, unless the output has no
   /// room: then room wakes the node.
-  /// - Parameter reply: what the packets belong to: `.none` for somebody's voice, `ports.currentReply` for a bot's.
+  /// - Parameters:
+  ///   - output: nil: only single media are wanted.
+  ///   - reply: what the packets belong to: `.none` for somebody's voice, `ports.currentReply` for a bot's.
   /// - Returns: true when there was work, and there may be more: it is to be called again at once.
   mutating func process(
-    _ ports: inout Ports, output: Int, exchange: RTCExchange, reply: HeldReply = .none
+    _ ports: inout Ports, output: Int?, exchange: RTCExchange, reply: HeldReply = .none
   ) throws(NodeFault) -> Bool {
     var worked = takeRecords(exchange, at: ports.now)
     var emitted = 0
     isBlocked = false
     while emitted < Self.mostPackets, let time = next, time <= ports.now {
-      guard ports.hasRoomOrRequestsWake(output) else {
+      if let output, !ports.hasRoomOrRequestsWake(output) {
         isBlocked = true
         break
       }
       try mixer?.emit(&ports, output, of: reply)
-      try relay?.emit(&ports, output, of: reply)
+      if let output { try relay?.emit(&ports, output, of: reply) }
       emitted += 1
     }
     if emitted > 0 { worked = true }

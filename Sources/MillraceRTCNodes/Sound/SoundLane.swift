@@ -1,6 +1,7 @@
 internal import MillraceCodecs
 internal import MillraceCore
 internal import MillraceDSP
+internal import MillraceRTCSound
 
 /// The way of a node's PCM to frames of one encoder: channels, rate, length. Not thread-safe; no heap after `init`.
 ///

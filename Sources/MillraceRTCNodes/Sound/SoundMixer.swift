@@ -1,6 +1,7 @@
 internal import MillraceCodecs
 internal import MillraceCore
 internal import MillraceDSP
+internal import MillraceRTCSound
 
 /// Plays all sources of received sound together: a jitter buffer each, their sum, and a limiter, in packets of 10 ms.
 ///
@@ -43,9 +44,15 @@ final class SoundMixer {
   private var unheard = 0
   /// Counts of sources that have gone.
   private var gone = HeardSound()
+  /// Media that are also emitted by themselves.
+  private var taps: [SoundTap] = []
 
-  /// - Parameter shape: of the output: PCM of 8 to 96 kHz, 1 or 2 channels, in packets of at least 10 ms.
-  init(_ shape: OutputShape, _ settings: JitterPlayer.Settings) throws(NodeProblem) {
+  /// - Parameters:
+  ///   - shape: of the output: PCM of 8 to 96 kHz, 1 or 2 channels, in packets of at least 10 ms.
+  ///   - taps: outputs of single media, with the same rate and channels.
+  init(
+    _ shape: OutputShape, _ settings: JitterPlayer.Settings, taps: [SoundTapRequest] = []
+  ) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = shape.format, (8_000...96_000).contains(rate),
       rate % 100 == 0, (1...2).contains(channels)
     else {
@@ -64,15 +71,24 @@ final class SoundMixer {
     } catch {
       throw NodeProblem(error.description, parameter: "rate")
     }
-    limiter = Limiter(
-      channels: channels, ceiling: Decibels.amplitude(decibels: Self.ceiling), lookAhead: rate / 500,
-      release: rate / 20)
+    limiter = Self.limiter(rate: rate, channels: channels)
+    for tap in taps {
+      let made = try SoundTap(
+        tap.output, medium: tap.medium, tap.sample, rate: rate, mixRate: mixRate, channels: channels)
+      self.taps.append(made)
+    }
     sum = FrameBuffer(byteCount: mixRate / 100 * channels * 4)
     made = FrameBuffer(byteCount: frames * channels * 4)
     places.reserveCapacity(Self.sources)
     // Nearly always the first source.
     places.append(
       try SoundSource(.opus, rate: mixRate, channels: channels, pool: pool, settings))
+  }
+
+  static func limiter(rate: Int, channels: Int) -> Limiter {
+    Limiter(
+      channels: channels, ceiling: Decibels.amplitude(decibels: ceiling), lookAhead: rate / 500,
+      release: rate / 20)
   }
 
   // MARK: Input
@@ -82,6 +98,7 @@ final class SoundMixer {
     guard let codec = SoundCodec(packed: head.codec), SoundSource.canPlay(codec),
       let place = findPlace(head.source, codec, at: now)
     else { return unheard += 1 }
+    place.medium = head.medium
     place.take(head, payload, at: now)
     if due == nil { due = place.due }
   }
@@ -146,21 +163,27 @@ final class SoundMixer {
   // MARK: Output
 
   /// Emits the 10 ms that are due. The output has room.
-  func emit(_ ports: inout Ports, _ output: Int, of reply: HeldReply) throws(NodeFault) {
+  /// - Parameter output: nil: the mix is not wanted, only single media are.
+  func emit(_ ports: inout Ports, _ output: Int?, of reply: HeldReply) throws(NodeFault) {
     guard let planned = due else { return }
-    var packet = try ports.makePacket(output, bytes: frames * channels * sample.byteCount, of: reply)
     let time = catchUp(planned, at: ports.now)
     mix(at: time)
-    write(into: &packet)
-    packet.position = position
-    packet.duration = frames
-    packet.timestamp = time
-    if hasJumped { packet.flags.insert(.discontinuity) }
+    if let output {
+      var packet = try ports.makePacket(output, bytes: frames * channels * sample.byteCount, of: reply)
+      Self.write(unsafe made.contents(of: Float.self, count: frames * channels), sample, into: &packet)
+      packet.position = position
+      packet.duration = frames
+      packet.timestamp = time
+      if hasJumped { packet.flags.insert(.discontinuity) }
+      ports.emit(packet, to: output)
+    }
+    for index in 0..<taps.count {
+      try taps[index].emit(&ports, position: position, at: time, hasJumped: hasJumped)
+    }
     hasJumped = false
     position &+= Int64(frames)
     due = time &+ Self.hop
     measure(at: time)
-    ports.emit(packet, to: output)
   }
 
   /// The time to play at: the planned one, unless that is long past.
@@ -175,7 +198,12 @@ final class SoundMixer {
   private func mix(at time: Nanoseconds) {
     var total = unsafe sum.room(for: Float.self)
     for index in total.indices { total[index] = 0 }
-    for index in 0..<places.count where places[index].id != nil { places[index].mix(at: time, into: &total) }
+    for index in 0..<taps.count { taps[index].clear() }
+    for index in 0..<places.count where places[index].id != nil {
+      let place = places[index]
+      if let tap = tap(of: place.medium) { tap.mix(place, at: time) } else { place.mix(at: time, into: &total) }
+    }
+    for index in 0..<taps.count { taps[index].add(to: &total) }
     let mixed = unsafe sum.contents(of: Float.self, count: total.count)
     var target = unsafe made.room(for: Float.self)
     let count = resampler.process(mixed, into: &target).produced * channels
@@ -183,8 +211,13 @@ final class SoundMixer {
     limiter.process(&target)
   }
 
-  private func write(into packet: inout Packet) {
-    let sound = unsafe made.contents(of: Float.self, count: frames * channels)
+  private func tap(of medium: UInt8) -> SoundTap? {
+    for index in 0..<taps.count where taps[index].medium == medium { return taps[index] }
+    return nil
+  }
+
+  /// Writes samples into a packet of their number.
+  static func write(_ sound: Span<Float>, _ sample: SampleType, into packet: inout Packet) {
     switch sample {
     case .s16:
       var target = packet.mutableSamples(of: Int16.self)
@@ -249,28 +282,5 @@ final class SoundMixer {
     for index in 0..<places.count where places[index].id != nil { places[index].add(to: &all) }
     all.unheard += unheard
     return all
-  }
-}
-
-/// The memory of packets of sound that wait in jitter buffers. Those of a voice take small blocks, eight of which share a page, so that a
-/// call touches few pages; others, and those for which no small block is left, take large ones. One thread; no heap after `init`.
-final class SoundPool {
-  /// Bytes of a small block: 20 ms of Opus at up to 179 kb/s, or of a telephone's codec as 16-bit PCM.
-  static let smallBytes = 448
-
-  private let small: BlockPool
-  private let large: BlockPool
-
-  /// Reserves the packets that so many sources keep at most, in either size.
-  init(sources: Int) {
-    let count = sources * SoundSource.packets
-    small = BlockPool(blockBytes: Self.smallBytes, blockCount: count)
-    large = BlockPool(blockBytes: SoundSource.packetBytes, blockCount: count)
-  }
-
-  /// Takes a block for a packet of up to `SoundSource.packetBytes`; nil when there is none.
-  func take(_ bytes: Int) -> Block? {
-    if bytes <= Self.smallBytes, small.hasFree { return small.take() }
-    return large.take()
   }
 }

@@ -1,11 +1,9 @@
 internal import MillraceNet
+internal import MillraceRTCSound
 
 /// Packets of sound on their way to the sessions: writes the records, counts them, and keeps account of what was not sent, so that the
 /// sender's clock keeps its time. Node's thread; no heap.
 struct SoundOutbox {
-  /// Bytes of the largest payload that fits into a packet of the network with all header extensions: 1,200 less 48 (see `SoundSender`).
-  static let largestPayload = 1_152
-
   /// `SoundCodec.packed` of the codec agreed on.
   var codec: UInt64 = 0
   /// Samples at the codec's clock that were not sent since the latest packet.

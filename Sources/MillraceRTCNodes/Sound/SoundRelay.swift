@@ -1,6 +1,7 @@
 internal import MillraceCodecs
 internal import MillraceCore
 internal import MillraceDSP
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 
 /// Passes the Opus packets of one source on: in order, each at its time, with positions that continue from source to source.

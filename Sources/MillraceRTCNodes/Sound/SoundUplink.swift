@@ -1,6 +1,7 @@
 internal import MillraceCodecs
 internal import MillraceCore
 internal import MillraceNet
+internal import MillraceRTCSound
 internal import MillraceRTCWire
 internal import Synchronization
 
@@ -333,7 +334,7 @@ struct SoundUplink: ~Copyable {
       outbox.counts.refused += 1
       return refuse(.malformed)
     }
-    guard bytes.count <= SoundOutbox.largestPayload else {
+    guard bytes.count <= SoundCodec.largestPayload else {
       outbox.counts.refused += 1
       return refuse(.tooLarge)
     }

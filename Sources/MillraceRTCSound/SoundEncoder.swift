@@ -1,19 +1,19 @@
 internal import MillraceCodecs
-internal import MillraceCore
+package import MillraceCore
 internal import MillraceDSP
 internal import MillraceRTCWire
 
 /// Makes the payloads of one codec from frames of float PCM. Not thread-safe; no heap after `init`.
-class SoundEncoder {
-  let codec: SoundCodec
+package class SoundEncoder {
+  package let codec: SoundCodec
   /// Hz and channels of the frames.
-  let rate: Int
-  let channels: Int
+  package let rate: Int
+  package let channels: Int
   /// Samples per channel of a frame.
-  let frame: Int
-  let milliseconds: Int
+  package let frame: Int
+  package let milliseconds: Int
 
-  init(_ codec: SoundCodec, rate: Int, channels: Int, milliseconds: Int) {
+  package init(_ codec: SoundCodec, rate: Int, channels: Int, milliseconds: Int) {
     self.codec = codec
     self.rate = rate
     self.channels = channels
@@ -22,26 +22,26 @@ class SoundEncoder {
   }
 
   /// Bytes of the largest payload.
-  var largest: Int { fatalError("subclasses override largest") }
+  package var largest: Int { fatalError("subclasses override largest") }
 
   /// Encodes a frame and returns the bytes written; 0: it is not sent.
-  func encode(_ samples: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
+  package func encode(_ samples: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
     fatalError("subclasses override encode")
   }
 
   /// Follows the network. Only Opus can.
   /// - Parameter loss: in thousandths of what is sent.
-  func follow(bitrate: Int, loss: Int) {}
+  package func follow(bitrate: Int, loss: Int) {}
 
   /// Forgets the sound before.
-  func reset() {}
+  package func reset() {}
 
   /// Samples of a duration at the codec's clock.
-  final func ticks(_ frames: Int) -> Int { Int(Int64(frames) * Int64(codec.clockRate) / Int64(rate)) }
+  package final func ticks(_ frames: Int) -> Int { Int(Int64(frames) * Int64(codec.clockRate) / Int64(rate)) }
 }
 
 /// Opus, at the lowest of its rates that keeps all of the input.
-final class OpusSoundEncoder: SoundEncoder {
+package final class OpusSoundEncoder: SoundEncoder {
   /// Packets of up to this many bytes hold no sound (libopus, `opus_encode`).
   private static let unsentBytes = 2
   /// The least expected loss, in percent, with which libopus sends copies at speech bitrates (`decide_fec` in libopus 1.3).
@@ -55,7 +55,7 @@ final class OpusSoundEncoder: SoundEncoder {
   private var bitrate = 0
   private var loss = -1
 
-  init(_ codec: SoundCodec, rate: Int, channels: Int, _ settings: SoundUplinkSettings) throws(NodeProblem) {
+  package init(_ codec: SoundCodec, rate: Int, channels: Int, _ settings: SoundUplinkSettings) throws(NodeProblem) {
     encoder = try LibopusEncoder(rate: rate, channels: channels, application: settings.application)
     fec = settings.fec
     dtx = settings.dtx
@@ -67,9 +67,9 @@ final class OpusSoundEncoder: SoundEncoder {
   }
 
   /// What fits into a packet of the network; libopus never writes more.
-  override var largest: Int { SoundOutbox.largestPayload }
+  package override var largest: Int { SoundCodec.largestPayload }
 
-  override func encode(_ samples: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
+  package override func encode(_ samples: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
     let room = payload.count
     let count = unsafe samples.withUnsafeBufferPointer { from in
       unsafe payload.withUnsafeMutableBufferPointer { to -> Int in
@@ -81,7 +81,7 @@ final class OpusSoundEncoder: SoundEncoder {
     return dtx && count <= Self.unsentBytes ? 0 : max(0, count)
   }
 
-  override func follow(bitrate: Int, loss: Int) {
+  package override func follow(bitrate: Int, loss: Int) {
     if bitrate != self.bitrate {
       self.bitrate = bitrate
       encoder.set(bitrate: bitrate)
@@ -93,26 +93,26 @@ final class OpusSoundEncoder: SoundEncoder {
     encoder.set(expectedLoss: needsCopies ? min(max(loss / 10, Self.leastLoss), Self.mostLoss) : 0)
   }
 
-  override func reset() { encoder.reset() }
+  package override func reset() { encoder.reset() }
 }
 
 /// Codecs without memory: G.711 and L16.
-final class PCMSoundEncoder: SoundEncoder {
+package final class PCMSoundEncoder: SoundEncoder {
   private let samples: FrameBuffer
 
   /// - Parameter milliseconds: of a frame; fewer, when a packet of the network has no room for as many.
-  init(_ codec: SoundCodec, milliseconds: Int) {
+  package init(_ codec: SoundCodec, milliseconds: Int) {
     let bytes = codec.kind == .l16 ? L16.bytesPerSample * codec.channels : 1
-    let most = SoundOutbox.largestPayload * 1_000 / max(1, bytes * codec.clockRate)
+    let most = SoundCodec.largestPayload * 1_000 / max(1, bytes * codec.clockRate)
     let milliseconds = max(1, min(milliseconds, most))
     samples = FrameBuffer(byteCount: codec.clockRate * milliseconds / 1_000 * codec.channels * 2)
     super.init(
       codec, rate: codec.clockRate, channels: codec.channels, milliseconds: milliseconds)
   }
 
-  override var largest: Int { samples.byteCount }
+  package override var largest: Int { samples.byteCount }
 
-  override func encode(_ sound: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
+  package override func encode(_ sound: Span<Float>, into payload: inout MutableSpan<UInt8>) -> Int {
     var short = unsafe samples.room(for: Int16.self, count: sound.count)
     SampleConversion.convert(sound, into: &short)
     let made = unsafe samples.contents(of: Int16.self, count: sound.count)

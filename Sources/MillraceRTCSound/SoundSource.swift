@@ -1,16 +1,16 @@
-internal import MillraceCodecs
-internal import MillraceCore
+package import MillraceCodecs
+package import MillraceCore
 internal import MillraceDSP
 internal import MillraceRTCWire
 
 /// One source of received sound: its jitter buffer, and its way to the rate and the channels of a mix.
 ///
 /// It is made for a codec, and serves one source after another. Node's thread; no heap after `init`.
-final class SoundSource {
+package final class SoundSource {
   /// Bytes of the largest packet it keeps: 120 ms of 16-bit PCM at 48 kHz in stereo, or an Opus packet.
-  static let packetBytes = 23_040
+  package static let packetBytes = 23_040
   /// Packets that it keeps at most: those of its jitter buffer, and one that comes.
-  static let packets = JitterBuffer.capacity + 1
+  package static let packets = JitterBuffer.capacity + 1
   /// A jump of timestamps, in seconds, that begins another stream.
   private static let jump: Int64 = 5
   /// How much longer than its timestamps say a source may be quiet before it begins another stream.
@@ -20,15 +20,17 @@ final class SoundSource {
   /// How far from the last known capture times are derived.
   private static let captureReach: Int64 = 60_000_000_000
 
-  let codec: SoundCodec
+  package let codec: SoundCodec
   /// The source it serves; nil: none.
-  private(set) var id: UInt64?
+  package private(set) var id: UInt64?
   /// Nothing more comes; what is there is played.
-  var hasEnded = false
+  package var hasEnded = false
+  /// As in `SoundDownHead`, of the latest packet.
+  package var medium: UInt8 = 0
   /// When the latest packet came.
-  private(set) var heardAt: Nanoseconds = 0
-  private(set) var level = Decibels.floor
-  private(set) var speech = SpeechLevel()
+  package private(set) var heardAt: Nanoseconds = 0
+  package private(set) var level = Decibels.floor
+  package private(set) var speech = SpeechLevel()
   /// Packets that could not be read.
   private var broken = 0
 
@@ -55,7 +57,7 @@ final class SoundSource {
   ///   - channels: of the mix.
   ///   - pool: has `packets` blocks for it.
   /// - Throws: when the codec cannot be played.
-  init(
+  package init(
     _ codec: SoundCodec, rate mixRate: Int, channels mixChannels: Int, pool: SoundPool,
     _ settings: JitterPlayer.Settings
   ) throws(NodeProblem) {
@@ -82,7 +84,7 @@ final class SoundSource {
   deinit { player.clear() }
 
   /// True for codecs that can be played.
-  static func canPlay(_ codec: SoundCodec) -> Bool {
+  package static func canPlay(_ codec: SoundCodec) -> Bool {
     switch codec.kind {
     case .opus: codec.clockRate == OpusPayload.clockRate
     case .pcmu, .pcma, .l16:
@@ -93,7 +95,7 @@ final class SoundSource {
   }
 
   /// Serves a source from now on.
-  func begin(_ id: UInt64, at now: Nanoseconds) {
+  package func begin(_ id: UInt64, at now: Nanoseconds) {
     self.id = id
     (hasEnded, heardAt, level, speech, broken) = (false, now, Decibels.floor, SpeechLevel(), 0)
     (base, anchor, energy) = (nil, nil, (0, 0))
@@ -102,13 +104,13 @@ final class SoundSource {
   }
 
   /// The source is gone.
-  func end() {
+  package func end() {
     id = nil
     player.clear()
   }
 
   /// Discards what was to be played.
-  func discard() {
+  package func discard() {
     player.clear()
     (base, anchor) = (nil, nil)
   }
@@ -116,7 +118,7 @@ final class SoundSource {
   // MARK: Input
 
   /// Takes a packet of the source.
-  func take(_ head: SoundDownHead, _ payload: Span<UInt8>, at now: Nanoseconds) {
+  package func take(_ head: SoundDownHead, _ payload: Span<UInt8>, at now: Nanoseconds) {
     let quiet = now &- heardAt
     heardAt = now
     hasEnded = false
@@ -183,13 +185,13 @@ final class SoundSource {
   // MARK: Output
 
   /// When its first 10 ms are due; nil before the first packet.
-  var due: Nanoseconds? { player.due }
+  package var due: Nanoseconds? { player.due }
 
   /// True while something is left to play.
-  var hasSound: Bool { player.hasSound }
+  package var hasSound: Bool { player.hasSound }
 
   /// Adds the 10 ms that are due at `time` to a mix; nothing before its first packet is due.
-  func mix(at time: Nanoseconds, into sum: inout MutableSpan<Float>) {
+  package func mix(at time: Nanoseconds, into sum: inout MutableSpan<Float>) {
     guard let due = player.due, due <= time else { return }
     var hop = unsafe played.room(for: Float.self)
     _ = player.step(at: time, into: &hop)
@@ -222,7 +224,7 @@ final class SoundSource {
   // MARK: Measurement
 
   /// Ends a stretch of measurement.
-  func measure(milliseconds: Int) {
+  package func measure(milliseconds: Int) {
     level =
       energy.samples > 0
       ? Decibels.decibels(power: energy.squares / Double(energy.samples)) : Decibels.floor
@@ -231,10 +233,10 @@ final class SoundSource {
   }
 
   /// How much later it plays than the fastest packet would allow.
-  var delay: Nanoseconds { player.due.map { player.delay(at: $0) } ?? 0 }
+  package var delay: Nanoseconds { player.due.map { player.delay(at: $0) } ?? 0 }
 
   /// When sound is played that was captured at a time of the sender's wall clock; nil: not known. Without what follows the player.
-  func playTime(ofCapture capture: Int64) -> Nanoseconds? {
+  package func playTime(ofCapture capture: Int64) -> Nanoseconds? {
     guard let anchor else { return nil }
     let distance = capture &- anchor.capture
     guard distance.magnitude < UInt64(Self.captureReach) else { return nil }
@@ -243,7 +245,7 @@ final class SoundSource {
   }
 
   /// Adds what became of its packets.
-  func add(to all: inout HeardSound) {
+  package func add(to all: inout HeardSound) {
     all.add(player.counts, rate: rate)
     all.damaged += broken
     all.packets += broken

@@ -1,0 +1,163 @@
+internal import MillraceCore
+internal import MillraceDialog
+internal import MillraceJSON
+internal import MillraceNet
+internal import MillraceRTCSignal
+internal import MillraceRoom
+
+/// The hub of a node: it listens for as long as the node lives, whatever becomes of the node's own part in the room. Any thread.
+final class RoomHost: Sendable {
+  private struct State {
+    var result: Result<RoomHubServer, DialogError>?
+    var waiters: [@Sendable (Result<RoomHubServer, DialogError>) -> Void] = []
+    var isStopped = false
+  }
+
+  private let state = Locked(State())
+  private let settings: RoomServerSettings
+
+  init(_ settings: RoomServerSettings) { self.settings = settings }
+
+  deinit { stop() }
+
+  /// What browsers open, once it listens.
+  func address(_ port: Int) -> String {
+    let host = settings.host == "0.0.0.0" || settings.host == "::" ? "localhost" : settings.host
+    let scheme = settings.identity == nil ? "http" : "https"
+    return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
+  }
+
+  /// Starts listening.
+  func start() {
+    // The hub says goodbye to its members.
+    LastRequests.begin()
+    RoomHubServer.listen(settings) { [weak self] result in
+      guard let self else {
+        if case .success(let server) = result { Self.stop(server) } else { LastRequests.end() }
+        return
+      }
+      self.finish(result.mapError { Self.error($0) })
+    }
+  }
+
+  private static func error(_ problem: NetError) -> DialogError {
+    // Trying again does not free a port.
+    RTCError.failed.error(problem.text, reaction: .refuse)
+  }
+
+  private func finish(_ result: Result<RoomHubServer, DialogError>) {
+    let (waiters, isStopped) = state.withLock { state in
+      state.result = result
+      defer { state.waiters = [] }
+      return (state.waiters, state.isStopped)
+    }
+    if case .failure = result { LastRequests.end() }
+    for waiter in waiters { waiter(result) }
+    if isStopped, case .success(let server) = result { Self.stop(server) }
+  }
+
+  /// Calls back once it listens, or when it cannot.
+  func whenReady(_ body: @escaping @Sendable (Result<RoomHubServer, DialogError>) -> Void) {
+    let result = state.withLock { state in
+      if state.result == nil { state.waiters.append(body) }
+      return state.result
+    }
+    if let result { body(result) }
+  }
+
+  /// Ends the hub in the background.
+  func stop() {
+    let server: RoomHubServer? = state.withLock { state in
+      guard !state.isStopped else { return nil }
+      state.isStopped = true
+      if case .success(let server)? = state.result { return server }
+      return nil
+    }
+    if let server { Self.stop(server) }
+  }
+
+  private static func stop(_ server: RoomHubServer) {
+    server.stop { LastRequests.end() }
+  }
+}
+
+/// The part of a node in a room of its own hub: begins once that listens, and tells where. Otherwise a `RoomClient`.
+final class HostedRoomClient: Signalling {
+  private struct State {
+    var client: RoomClient?
+    var isEnded = false
+  }
+
+  private let host: RoomHost
+  private let make: @Sendable (_ port: Int) -> Result<RoomClientSettings, DialogError>
+  private let tells: Bool
+  private let state = Locked(State())
+
+  /// - Parameters:
+  ///   - tells: says where the hub listens.
+  ///   - make: the settings for the hub's port.
+  init(
+    _ host: RoomHost, tells: Bool,
+    make: @escaping @Sendable (_ port: Int) -> Result<RoomClientSettings, DialogError>
+  ) {
+    self.host = host
+    self.tells = tells
+    self.make = make
+  }
+
+  private var client: RoomClient? { state.withLock { $0.client } }
+
+  var traits: SignalTraits { SignalTraits(isTrickle: true, canRestart: true) }
+
+  func begin(_ report: @escaping @Sendable (SignalEvent) -> Void) {
+    host.whenReady { [self] result in
+      switch result {
+      case .failure(let error): report(.closed(error))
+      case .success(let server): join(server, report)
+      }
+    }
+  }
+
+  private func join(_ server: RoomHubServer, _ report: @escaping @Sendable (SignalEvent) -> Void) {
+    switch make(server.port) {
+    case .failure(let error): report(.closed(error))
+    case .success(let settings):
+      if tells {
+        report(
+          .event(
+            .extra(
+              name: "listening",
+              payload: ["port": .integer(server.port), "url": .string(host.address(server.port))])))
+      }
+      let client = RoomClient(settings)
+      let begins = state.withLock { state in
+        guard !state.isEnded else { return false }
+        state.client = client
+        return true
+      }
+      if begins { client.begin(report) }
+    }
+  }
+
+  func describe(_ session: SignalSessionID, sdp: String) { client?.describe(session, sdp: sdp) }
+  func add(_ candidate: String?, to session: SignalSessionID) { client?.add(candidate, to: session) }
+  func restart(_ session: SignalSessionID, sdp: String) { client?.restart(session, sdp: sdp) }
+  func connected(_ session: SignalSessionID) { client?.connected(session) }
+  func end(_ session: SignalSessionID) { client?.end(session) }
+
+  func perform(_ command: DialogCommand, _ done: @escaping @Sendable (DialogError?) -> Void) -> Bool {
+    client?.perform(command, done) ?? false
+  }
+
+  func send(_ bytes: [UInt8], isText: Bool, label: String, to peer: String?) -> SignalSending {
+    client?.send(bytes, isText: isText, label: label, to: peer) ?? .full
+  }
+
+  func end(_ done: @escaping @Sendable () -> Void) {
+    let client = state.withLock { state in
+      state.isEnded = true
+      return state.client
+    }
+    if let client { client.end(done) } else { done() }
+  }
+}

@@ -1,0 +1,244 @@
+internal import MillraceDialog
+internal import MillraceRoomWire
+
+/// The sessions with one other side of a room, one at a time, numbered from 1: a new one each time that the other side joins, or begins
+/// again.
+///
+/// Who has joined later offers. When both offer at once, the side whose peer id is the smaller one takes its offer back. An offer with
+/// other certificates begins another session; one with the same is a restart. Source: Documentation/room.md, "Media"; the polite side is
+/// that of W3C WebRTC 1.0 section 10.7 (perfect negotiation).
+struct RoomPeerSession: RoomSessions {
+  private enum Phase {
+    /// This side's offer is being made.
+    case offering
+    /// It is on its way, as the first of the session.
+    case offered
+    /// The other side's offer is being answered.
+    case answering
+    /// Both sides are described.
+    case stable
+    /// An offer of this side to restart is on its way.
+    case restarting
+  }
+
+  private struct Present {
+    let peer, user: RoomName
+    /// It was in the room before this side.
+    let wasBefore: Bool
+  }
+
+  private struct Session {
+    let id: SignalSessionID
+    var phase: Phase
+    var wasStable = false
+    var candidates = RoomCandidates()
+    /// Certificates of the other side.
+    var fingerprints: Set<String> = []
+    /// The other side's latest offer was not taken, and its candidates are not either.
+    var ignoresOffer = false
+    /// Of the latest description of this side.
+    var number = 0
+  }
+
+  private let choice: RoomPeerChoice
+  private let media: SignalMedia
+  private var me: RoomName?
+  private var servers: [SignalServer] = []
+  private var present: [Present] = []
+  private var target: Present?
+  private var session: Session?
+  private var lastSession = 0
+  private var lastNumber = 0
+  private var actions: [RoomSessionAction] = []
+
+  init(_ choice: RoomPeerChoice, _ media: SignalMedia) {
+    self.choice = choice
+    self.media = media
+  }
+
+  var isHub: Bool { false }
+
+  mutating func handle(_ input: RoomSessionInput) -> [RoomSessionAction] {
+    take(input)
+    defer { actions = [] }
+    return actions
+  }
+
+  private mutating func take(_ input: RoomSessionInput) {
+    switch input {
+    case .joined(let room): joined(room)
+    case .peer(let change): changed(change)
+    case .remote(let description, let peer):
+      if description.isOffer {
+        offered(description.sdp, by: peer)
+      } else {
+        answered(description.sdp, by: peer)
+      }
+    case .remoteCandidate(let candidate, let peer): found(candidate, by: peer)
+    case .taken: break
+    case .refused(let number, let description, let error): refused(number, description, error)
+    case .describe(let number, let sdp): describe(number, sdp)
+    case .restart(let number, let sdp): restart(number, sdp)
+    case .candidate(let number, let candidate): add(candidate, number)
+    case .ended(let number): if session?.id.number == number { session = nil }
+    }
+  }
+
+  // MARK: The other side
+
+  private mutating func joined(_ room: RoomJoined) {
+    guard me == nil else { return }
+    me = room.peer
+    servers = room.servers.map { SignalServer($0) }
+    present = room.peers.prefix(RoomRoster.most).map {
+      Present(peer: $0.peer, user: $0.user, wasBefore: true)
+    }
+    choose()
+  }
+
+  private mutating func changed(_ change: RoomPeerChange) {
+    let peer = change.member.peer
+    if case .left = change.kind {
+      present.removeAll { $0.peer == peer }
+      guard target?.peer == peer else { return }
+      target = nil
+      endSession()
+      return choose()
+    }
+    guard peer != me, !present.contains(where: { $0.peer == peer }), present.count < RoomRoster.most else {
+      return
+    }
+    present.append(Present(peer: peer, user: change.member.user, wasBefore: false))
+    if target == nil { choose() }
+  }
+
+  /// Takes the first that is wanted, and offers it a session where that is up to this side.
+  private mutating func choose() {
+    target = present.first { choice.includes($0.peer, $0.user) }
+    guard let target, target.wasBefore else { return }
+    let id = begin(.offering)
+    actions.append(.report(.wantsOffer(id, media, servers: servers)))
+  }
+
+  private mutating func begin(_ phase: Phase) -> SignalSessionID {
+    lastSession += 1
+    let id = SignalSessionID(lastSession)
+    session = Session(id: id, phase: phase)
+    return id
+  }
+
+  private mutating func endSession() {
+    guard let old = session else { return }
+    session = nil
+    actions.append(.report(.sessionEnded(old.id)))
+  }
+
+  // MARK: What comes
+
+  private mutating func offered(_ sdp: String, by peer: RoomName) {
+    guard let me, target?.peer == peer else { return }
+    guard let session else { return beginAnswering(sdp, peer) }
+    let isPolite = me < peer
+    switch session.phase {
+    // The offer of this side is not on its way yet: that of the other side is as good.
+    case .offering: beginAnswering(sdp, peer)
+    case .offered:
+      // An offer cannot be taken back within its session.
+      if isPolite { beginAnswering(sdp, peer) } else { self.session?.ignoresOffer = true }
+    case .answering, .stable:
+      guard session.wasStable, session.fingerprints == RoomFingerprints.of(sdp) else {
+        return beginAnswering(sdp, peer)
+      }
+      answerAgain(sdp, session.id, peer)
+    case .restarting:
+      guard session.fingerprints == RoomFingerprints.of(sdp) else { return beginAnswering(sdp, peer) }
+      if isPolite { answerAgain(sdp, session.id, peer) } else { self.session?.ignoresOffer = true }
+    }
+  }
+
+  private mutating func beginAnswering(_ sdp: String, _ peer: RoomName) {
+    endSession()
+    let id = begin(.answering)
+    session?.fingerprints = RoomFingerprints.of(sdp)
+    report(sdp, id, peer)
+  }
+
+  private mutating func answerAgain(_ sdp: String, _ id: SignalSessionID, _ peer: RoomName) {
+    session?.phase = .answering
+    session?.ignoresOffer = false
+    report(sdp, id, peer)
+  }
+
+  private mutating func report(_ sdp: String, _ id: SignalSessionID, _ peer: RoomName) {
+    actions.append(.report(.offer(id, sdp: sdp, JanusParts.media(offered: sdp), peer: peer.rawValue)))
+  }
+
+  private mutating func answered(_ sdp: String, by peer: RoomName) {
+    guard target?.peer == peer, let session else { return }
+    switch session.phase {
+    case .offered: self.session?.fingerprints = RoomFingerprints.of(sdp)
+    case .restarting: break
+    case .offering, .answering, .stable: return
+    }
+    self.session?.phase = .stable
+    self.session?.wasStable = true
+    self.session?.ignoresOffer = false
+    actions.append(.report(.answer(session.id, sdp: sdp)))
+  }
+
+  private mutating func found(_ candidate: RoomCandidate, by peer: RoomName) {
+    guard target?.peer == peer, let session, session.phase != .offering, !session.ignoresOffer else { return }
+    actions.append(.report(.candidate(session.id, candidate.candidate)))
+  }
+
+  private mutating func refused(_ number: Int, _ description: Int, _ error: DialogError) {
+    guard let session, session.id.number == number, session.number == description else { return }
+    self.session = nil
+    let id = session.id
+    // The other side has left, which the hub says as well.
+    let hasLeft = error.name == RTCError.notFound.rawValue
+    actions.append(.report(hasLeft ? .sessionEnded(id) : .sessionFailed(id, error)))
+  }
+
+  // MARK: What goes
+
+  private mutating func describe(_ number: Int, _ sdp: String) {
+    guard session?.id.number == number, let phase = session?.phase else { return }
+    switch phase {
+    case .offering:
+      session?.phase = .offered
+      send(.offer, sdp)
+    case .answering:
+      session?.phase = .stable
+      session?.wasStable = true
+      send(.answer, sdp)
+    case .offered, .stable, .restarting: break
+    }
+  }
+
+  private mutating func restart(_ number: Int, _ sdp: String) {
+    // While an offer of the other side is answered, that one is the restart.
+    guard session?.id.number == number, session?.phase == .stable else { return }
+    session?.phase = .restarting
+    session?.ignoresOffer = false
+    send(.offer, sdp)
+  }
+
+  private mutating func send(_ kind: RoomDescription.Kind, _ sdp: String) {
+    guard let target, var session else { return }
+    lastNumber += 1
+    session.number = lastNumber
+    let waiting = session.candidates.described(sdp)
+    self.session = session
+    actions.append(
+      .describe(session.id.number, number: lastNumber, RoomDescription(kind, sdp), to: target.peer))
+    for candidate in waiting { actions.append(.candidate(candidate, to: target.peer)) }
+  }
+
+  private mutating func add(_ candidate: String?, _ number: Int) {
+    guard let target, session?.id.number == number,
+      let ready = session?.candidates.take(candidate)
+    else { return }
+    actions.append(.candidate(ready, to: target.peer))
+  }
+}

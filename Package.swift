@@ -176,7 +176,8 @@ let package = Package(
     .target(
       name: "MillraceRTCSignal",
       dependencies: [
-        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire", "MillraceRoomWire",
+        "MillraceCore", "MillraceJSON", "MillraceDialog", "MillraceNet", "MillraceRTCWire",
+        "MillraceRoomWire",
       ],
       swiftSettings: strict),
 
@@ -205,7 +206,8 @@ let package = Package(
     .target(
       name: "MillraceRTCNodes",
       dependencies: [
-        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceCodecs", "MillraceJSON", "MillraceCrypto", "MillraceDialog",
+        "MillraceCore", "MillraceFiles", "MillraceDSP", "MillraceCodecs", "MillraceJSON", "MillraceCrypto",
+        "MillraceDialog",
         "MillraceNet", "MillraceService", "MillraceRTCWire", "MillraceRTC", "MillraceRTCSignal",
         "MillraceRTCSound", "MillraceRoomWire", "MillraceRoom",
       ],
@@ -461,7 +463,8 @@ let package = Package(
     .testTarget(
       name: "MillraceRTCSignalTests",
       dependencies: [
-        "MillraceRTCSignal", "MillraceRTCWire", "MillraceRoomWire", "MillraceNet", "MillraceJSON", "MillraceDialog",
+        "MillraceRTCSignal", "MillraceRTCWire", "MillraceRoomWire", "MillraceNet", "MillraceJSON",
+        "MillraceDialog",
         "MillraceCore", "TestNet", "TestSystem",
       ],
       swiftSettings: tests),
@@ -469,7 +472,8 @@ let package = Package(
       name: "MillraceRTCNodesTests",
       dependencies: [
         "MillraceRTCNodes", "MillraceRTC", "MillraceRTCSignal", "MillraceRTCWire", "MillraceRTCSound",
-        "MillraceRoomWire", "MillraceRoom", "MillraceCodecs", "MillraceAudio", "MillraceDSP", "MillraceVideo", "MillraceFlow", "MillraceService", "MillraceNet",
+        "MillraceRoomWire", "MillraceRoom", "MillraceCodecs", "MillraceAudio", "MillraceDSP", "MillraceVideo",
+        "MillraceFlow", "MillraceService", "MillraceNet",
         "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
         "MillraceCore", "CMallocCount", "TestNet", "TestSystem",
       ],
@@ -552,7 +556,8 @@ let package = Package(
       name: "MillraceTests",
       dependencies: [
         "Millrace", "MillraceRunner", "MillraceJSON", "MillraceDialog", "MillraceVideo", "MillraceTesting",
-        "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble", "MillraceTuyaDouble", "TestMedia", "TestSystem",
+        "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble", "MillraceTuyaDouble", "TestMedia",
+        "TestSystem",
         "millrace",
       ],
       swiftSettings: tests),

@@ -15,7 +15,9 @@ package struct SoundCodec: Hashable, Sendable {
   package static let opus = SoundCodec(kind: .opus, clockRate: 48_000, channels: 2)
 
   /// In 8 bytes, as an atomic and in records.
-  package var packed: UInt64 { UInt64(kind.rawValue) | UInt64(channels & 0xFF) << 8 | UInt64(clockRate) << 16 }
+  package var packed: UInt64 {
+    UInt64(kind.rawValue) | UInt64(channels & 0xFF) << 8 | UInt64(clockRate) << 16
+  }
 
   package init(kind: Kind, clockRate: Int, channels: Int) {
     self.kind = kind

@@ -55,7 +55,9 @@ package final class OpusSoundEncoder: SoundEncoder {
   private var bitrate = 0
   private var loss = -1
 
-  package init(_ codec: SoundCodec, rate: Int, channels: Int, _ settings: SoundUplinkSettings) throws(NodeProblem) {
+  package init(_ codec: SoundCodec, rate: Int, channels: Int, _ settings: SoundUplinkSettings)
+    throws(NodeProblem)
+  {
     encoder = try LibopusEncoder(rate: rate, channels: channels, application: settings.application)
     fec = settings.fec
     dtx = settings.dtx

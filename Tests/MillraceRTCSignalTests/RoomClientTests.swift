@@ -243,7 +243,7 @@ private final class RoomListener: Sendable {
     hub.stop()
   }
 
-  @Test("binary frames and garbage are told, and it goes on")
+  @Test("binary frames and messages that are no JSON are reported, and the connection stays open")
   func garbage() async throws {
     let hub = try await HubDouble()
     let a = RoomListener(RoomClient(try settings(hub)))

@@ -79,7 +79,7 @@ import Testing
     #expect(messages.closed == nil && messages.operations == ["login", "join"])
   }
 
-  @Test("a viewer, and a member without the right, publish nothing; the latter is told")
+  @Test("a viewer, and a member without the right, publish nothing; the latter gets an error")
   func noRight() throws {
     var viewer = RoomScript(try RoomTexts.settings())
     viewer.join(role: .viewer)
@@ -294,7 +294,7 @@ import Testing
   }
 
   @Test(
-    "who is out of the room is told why, and what is to be done follows from it",
+    "who is out of the room learns why, and what is to be done follows from it",
     arguments: [
       (RoomKickReason.replaced, "replaced", "closed duplicate refuse"),
       (.removed, "removed", "closed ended refuse"), (.ended, "ended", "closed ended ended"),
@@ -314,7 +314,7 @@ import Testing
   // MARK: Bad input
 
   @Test(
-    "a message that is not valid is told, and many of them end it",
+    "a message that is not valid is reported, and many of them end it",
     arguments: [
       "", "{", "[]", "{}", #"{"answer":0,"ok":true}"#, #"{"event":7}"#, #"{"event":"peer","payload":{}}"#,
       #"{"event":"slot","payload":[]}"#, #"{"event":"sdp","payload":{"type":"offer","sdp":"x"}}"#,

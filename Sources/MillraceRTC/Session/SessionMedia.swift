@@ -238,7 +238,7 @@ final class SessionMedia {
       return nil
     }
     let isVideo = pictureTypes[Int(header.payloadType & 0x7F)]
-    // It has come, whoever it belongs to.
+    // It has come, whatever source it belongs to.
     congestion.note(received: header, in: bytes, isVideo: isVideo, at: now)
     let medium =
       isVideo

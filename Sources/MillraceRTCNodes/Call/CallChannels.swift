@@ -111,7 +111,8 @@ final class CallChannels {
   private enum Drained { case nothing, waits, unsupported }
 
   /// Sends what waits at the node's port by the signalling.
-  private func drain(_ port: ChannelPort, into signalling: (any Signalling)?, at now: Nanoseconds) -> Drained {
+  private func drain(_ port: ChannelPort, into signalling: (any Signalling)?, at now: Nanoseconds) -> Drained
+  {
     guard case .node(let exchange, let label, _) = port, let signalling else { return .unsupported }
     let queue = exchange.dataUp
     defer { if queue.takeRequest() { exchange.waker.wake() } }
@@ -125,7 +126,8 @@ final class CallChannels {
       case .full: return .waits
       case .tooLarge:
         lostUp += 1
-        let text = "a message of \(unsafe record.bytes.count) bytes is larger than the room takes; send smaller ones"
+        let text =
+          "a message of \(unsafe record.bytes.count) bytes is larger than the room takes; send smaller ones"
         context.post(.sentTooLarge, RTCError.tooLarge.error(text, reaction: .continue))
       case .unsupported: return .unsupported
       }

@@ -18,7 +18,7 @@ enum MediaRecord {
   static let event: UInt8 = 7
   /// In `commands`: a command as JSON.
   static let command: UInt8 = 8
-  /// In `dataUp`: an event of another node as JSON, which the other side is told.
+  /// In `dataUp`: an event of another node as JSON, for the other side.
   static let toldEvent: UInt8 = 9
 }
 

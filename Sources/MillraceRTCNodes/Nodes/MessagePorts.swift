@@ -12,7 +12,7 @@ struct MessagePorts {
   private let up: ByteQueue
   private let down: ByteQueue
   private let input: Int?
-  /// Inputs of events that others are told, and the one whose turn it is.
+  /// Inputs of events for the other side, and the one whose turn it is.
   private let events: [Int]
   private var nextEvents = 0
   private let output: Int?

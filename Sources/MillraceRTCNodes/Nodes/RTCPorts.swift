@@ -31,7 +31,7 @@ struct RTCPorts: ~Copyable {
     var video: Int?
     var data: Int?
     var control: Int?
-    /// Events of other nodes that the other side is told.
+    /// Events of other nodes for the other side.
     var events: [Int] = []
   }
 
@@ -40,7 +40,7 @@ struct RTCPorts: ~Copyable {
     var audio: Int?
     var video: Int?
     var data: Int?
-    /// Those of single received media, beside the mix and beside the pictures of whoever is there.
+    /// Those of single received media, beside the mix of all sounds and the pictures of any medium.
     var audios: [Track] = []
     var videos: [Track] = []
   }
@@ -310,7 +310,7 @@ struct RTCPorts: ~Copyable {
     RTCExchange.Use(
       sendsSound: inputs.audio != nil, hearsSound: outputs.audio != nil || !outputs.audios.isEmpty,
       sendsPictures: inputs.video != nil,
-      seesPictures: outputs.video != nil || !outputs.videos.isEmpty, 
+      seesPictures: outputs.video != nil || !outputs.videos.isEmpty,
       hasData: inputs.data != nil || outputs.data != nil || !inputs.events.isEmpty)
   }
 }

@@ -5,8 +5,8 @@ internal import MillraceRTCSignal
 /// `rtc.room`: takes part in an open room (Documentation/room.md), or has one.
 ///
 /// - In `audio`, `video`: what this participant publishes; `data`: messages to all others; `events1` to `events8`: events of other nodes
-///   that all others are told; `control`: commands. Out `audio`: all others, mixed; `audio1` to `audio8`: one participant each, in the
-///   same 10 ms; `video`: whoever is seen; `video1` to `video8`: one participant each; `data`: messages.
+///   for all others; `control`: commands. Out `audio`: all others, mixed; `audio1` to `audio8`: one participant each, in the
+///   same 10 ms; `video`: one participant at a time; `video1` to `video8`: one participant each; `data`: messages.
 /// - `extra` `slot` says who is at which numbered output; participants are events `peer`, speakers `speaking`; a removal is `kicked`.
 /// - With `listen` the node has a hub of its own, with a page for browsers, and is its first member.
 /// - What the hub refuses fails the node with a message; a lost connection is opened again, and the room joined again, with back-off, until

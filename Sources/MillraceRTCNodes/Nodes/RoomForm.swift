@@ -30,7 +30,8 @@ enum RoomForm {
       "token", .string, secret: .whole, text: "what lets the user in, where the hub asks for it"),
     ParameterContract(
       "role", .choice(["host", "viewer"]),
-      text: "what the node wants to be; a viewer publishes nothing; default: the highest role that it may have"),
+      text:
+        "what the node wants to be; a viewer publishes nothing; default: the highest role that it may have"),
     ParameterContract(
       "slots", .integer(0...RoomClientSettings.mostSlots), default: .integer(tracks),
       text: "participants heard, and seen, at a time; those who speak come first"),
@@ -75,7 +76,8 @@ enum RoomForm {
 
   static let events = PortContract(
     "events", .kind(.event),
-    text: "events of other nodes that the room is told, as messages with the label `dialog`", required: false,
+    text: "events of other nodes for all in the room, who get them as messages with the label `dialog`",
+    required: false,
     copies: 1...mostEvents, holds: 1)
 
   /// What the sessions carry.
@@ -133,7 +135,8 @@ enum RoomForm {
     let parameters = resolution.parameters
     if parameters.given("token") != nil {
       resolution.refuse(
-        "token", "the node makes its own for a hub of its own", cure: "leave it out; \"hubKey\" is the hub's key")
+        "token", "the node makes its own for a hub of its own",
+        cure: "leave it out; \"hubKey\" is the hub's key")
     }
     guard parameters.has("certificate") == parameters.has("key") else {
       return resolution.refuse(
@@ -159,7 +162,7 @@ enum RoomForm {
     if let first = pictures.first, linked("video") {
       resolution.refuse(
         nil, "both \"video\" and \"\(first)\" are linked",
-        cure: "\"video\" shows whoever is there; link it, or the outputs of single participants")
+        cure: "\"video\" shows one participant at a time; link it, or the outputs of single participants")
     }
     if resolution.parameters.string("mode") == "mix", resolution.parameters.has("listen") {
       let cure = "set \"mode\" to \"forward\""

@@ -201,7 +201,11 @@ final class SoundMixer {
     for index in 0..<taps.count { taps[index].clear() }
     for index in 0..<places.count where places[index].id != nil {
       let place = places[index]
-      if let tap = tap(of: place.medium) { tap.mix(place, at: time) } else { place.mix(at: time, into: &total) }
+      if let tap = tap(of: place.medium) {
+        tap.mix(place, at: time)
+      } else {
+        place.mix(at: time, into: &total)
+      }
     }
     for index in 0..<taps.count { taps[index].add(to: &total) }
     let mixed = unsafe sum.contents(of: Float.self, count: total.count)

@@ -15,7 +15,7 @@ internal import MillraceRoomWire
 /// - Commands: `setRole`, `publish`, `subscribe`, `mute` of a peer, `refreshAuth` with a token, `call`, `answerCall`, `hangUp` of a call,
 ///   `data`, and `extra` `message`, `control`, `kick`, `closeRoom`. `role` and `track` events say what the hub has changed for this side:
 ///   what is unpublished is not forwarded, and is better not sent.
-/// - It ends when the connection does: another attempt takes another object, and joins anew.
+/// - It ends when the connection does: another attempt takes another object, and joins again.
 ///
 /// Runs on one loop; all calls from any thread. A few allocations for each message, none for media.
 package final class RoomClient: Signalling {

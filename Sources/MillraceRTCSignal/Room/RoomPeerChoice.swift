@@ -5,7 +5,7 @@ internal import MillraceRoomWire
 package enum RoomPeerChoice: Sendable, Hashable {
   /// The one that was there first.
   case first
-  /// The peer with this id, which the hub gives anew whenever a user joins.
+  /// The peer with this id, which the hub gives each time a user joins.
   case peer(String)
   /// The first peer of this user.
   case user(String)

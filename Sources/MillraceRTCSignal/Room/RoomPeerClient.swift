@@ -4,7 +4,7 @@ package import MillraceDialog
 /// Documentation/room.md), which takes no part in the session and need not carry media.
 ///
 /// - Sessions have numbers from 1, one at a time: another one when the other side joins again, or when both have offered at once and this
-///   side has taken its offer back. There is no main session 0: the call lives on without one. Whoever has joined later offers.
+///   side has taken its offer back. There is no main session 0: the call lives on without one. The one that has joined later offers.
 /// - `peer` of an offer is the id that the hub gave the other side. Everything else of the room is as with `RoomClient`, but for
 ///   `subscribe` and `mute` of a peer, which are a matter of the session, and for messages where it has data channels.
 ///

@@ -4,7 +4,7 @@ internal import MillraceRoomWire
 
 /// The other peers of a room, what this side has subscribed to of them, and the events of both.
 struct RoomRoster: Sendable {
-  /// Peers that are kept at most; further ones are not told of.
+  /// Peers that are kept at most; further ones are not reported.
   static let most = 4_096
 
   private var members: [RoomName: RoomMember] = [:]
@@ -22,7 +22,7 @@ struct RoomRoster: Sendable {
     present.flatMap { take(RoomPeerChange(.joined, $0)) }
   }
 
-  /// Takes a change, and returns what is to be told of it.
+  /// Takes a change, and returns what is to be reported of it.
   mutating func take(_ change: RoomPeerChange) -> [DialogEvent] {
     let member = change.member
     let known = members[member.peer]

@@ -230,6 +230,49 @@ else
 	$(call dialogue,$(VOICE_48K))
 endif
 
+# Where the page of `make demo-web` is, on this machine; the simulated service has the port after it. CHECK=1: not to be looked at, only
+# asked for.
+PORT ?= 8080
+CHECK ?=
+
+.PHONY: demo-web
+demo-web: build models $(if $(CHECK),room-deps) ## talk with a bot in the browser, without an account (PORT=8080; CHECK=1 only asks for the page)
+	@page=http://127.0.0.1:$(PORT)/
+	listens() { (exec 3<>/dev/tcp/127.0.0.1/$(PORT)) 2>/dev/null; }
+	run=($(MILLRACE) run graphs/web-bot.json --quiet --set port=$(PORT) --set servicePort=$$(($(PORT) + 1)))
+	if listens; then echo "make: error: port $(PORT) is in use; name another with PORT=number" >&2; exit 2; fi
+	# Waits for the page while the program runs, a minute at most.
+	until_there() {
+	  for _ in {1..600}; do
+	    if listens; then return; fi
+	    if [[ -n "$${bot:-}" ]] && ! kill -0 "$$bot" 2>/dev/null; then break; fi
+	    sleep 0.1
+	  done
+	  return 1
+	}
+	show() {
+	  until_there || return 0
+	  echo "the bot is at $$page; Ctrl-C ends it"
+	  if [[ -n "$${BROWSER:-}" ]]; then "$$BROWSER" "$$page"
+	  elif [[ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]] && command -v xdg-open >/dev/null; then xdg-open "$$page"
+	  fi >/dev/null 2>&1
+	}
+	if [[ -z "$(CHECK)" ]]; then
+	  show &
+	  trap 'kill $$! 2>/dev/null || true' EXIT
+	  "$${run[@]}"
+	  exit
+	fi
+	timeout --foreground --kill-after=10 90 "$${run[@]}" &
+	bot=$$!
+	trap 'kill $$bot 2>/dev/null || true' EXIT
+	until_there
+	for path in "" room.js; do
+	  curl --silent --show-error --fail --max-time 10 --output /dev/null --write-out '%{http_code} %{url} %{size_download} bytes\n' "$$page$$path"
+	done
+	kill $$bot
+	wait $$bot
+
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
 TALKING_TESTS := Millrace(Net|WebSocket|RTC|RTCSignal|RTCNodes|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
@@ -337,6 +380,18 @@ interop-rtc: rtc-deps build ## check WebRTC and RTP against Janus, aiortc, Chrom
 	python3 -m pip install --quiet --disable-pip-version-check --target $(PEER_PYTHON)/aiortc --upgrade \
 	  aiortc==1.16.0 aiohttp==3.14.5
 	timeout --kill-after=10 600 Tests/Interop/rtc.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/aiortc"
+
+# What `make interop-room` and `make demo-web CHECK=1` look at rooms with.
+ROOM_PACKAGES := chromium curl python3
+
+.PHONY: room-deps
+room-deps: deps
+	@$(call install,$(ROOM_PACKAGES))
+
+# Bounded: a minute or less a case.
+.PHONY: interop-room
+interop-room: room-deps build models ## check the page of a room in Chromium, with a bot and with people (LONG=1: five minutes, too)
+	@timeout --kill-after=10 $(if $(LONG),1200,600) Tests/Interop/room.sh $(MILLRACE)
 
 .PHONY: metrics-deps
 metrics-deps: deps

@@ -24,6 +24,10 @@ let tests: [SwiftSetting] = [
 let devices: Target.Dependency = .target(name: "MillraceDevices", condition: .when(traits: ["Devices"]))
 let video: Target.Dependency = .target(name: "MillraceVideo", condition: .when(traits: ["Video"]))
 let rtc: Target.Dependency = .target(name: "MillraceRTCNodes", condition: .when(traits: ["RTC"]))
+let rtcLibrary: Target.Dependency = .target(name: "MillraceRTC", condition: .when(traits: ["RTC"]))
+let rtcWire: Target.Dependency = .target(name: "MillraceRTCWire", condition: .when(traits: ["RTC"]))
+let room: Target.Dependency = .target(name: "MillraceRoom", condition: .when(traits: ["RTC"]))
+let roomWire: Target.Dependency = .target(name: "MillraceRoomWire", condition: .when(traits: ["RTC"]))
 /// Measures pictures too.
 let bench: Target.Dependency = .target(name: "MillraceBench", condition: .when(traits: ["Video"]))
 
@@ -313,13 +317,13 @@ let package = Package(
       dependencies: [
         "Millrace", "MillraceCore", "MillraceGraph", "MillraceEngine", "MillraceDSP", "MillraceVideo",
         "MillraceJSON", "MillraceDialog", "MillraceDoubles", "MillraceNet", "MillraceCrypto", "MillraceTuya",
-        "CMillraceSys", "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
+        rtcLibrary, rtcWire, room, roomWire, "CMillraceSys", "COpus", "COgg", "CSpeexDSP", "CFFmpeg",
       ],
       swiftSettings: strict),
     .target(
       name: "MillraceRunner",
       dependencies: [
-        "Millrace", bench, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
+        "Millrace", bench, room, roomWire, "MillraceCore", "MillraceDSP", devices, "MillraceFiles",
         "MillraceGraph", "MillraceEngine", "MillraceDoubles", "MillraceBailianDouble", "MillraceIVHDouble",
         "MillraceTuyaDouble", "MillraceWebSocketDouble", "MillraceConformance", "MillraceCrypto",
         "MillraceJSON", "MillraceDialog",
@@ -388,6 +392,7 @@ let package = Package(
     .testTarget(
       name: "MillraceBenchTests",
       dependencies: [
+        rtcLibrary, rtcWire, roomWire,
         "MillraceBench", "Millrace", "MillraceBailianDouble", "MillraceCore", "MillraceDoubles",
         "MillraceEngine", "MillraceGraph", "MillraceJSON", "MillraceNet", "MillraceVideo",
       ],
@@ -395,6 +400,7 @@ let package = Package(
     .testTarget(
       name: "MillraceRunnerTests",
       dependencies: [
+        room, roomWire, "MillraceNet", "MillraceCrypto",
         "MillraceRunner", "Millrace", "MillraceDoubles", "MillraceConformance", "MillraceJSON",
         "MillraceDialog", "MillraceEngine", "MillraceGraph", "MillraceCore",
       ],
@@ -452,7 +458,8 @@ let package = Package(
       name: "MillraceRoomTests",
       dependencies: [
         "MillraceRoom", "MillraceRoomWire", "MillraceRTC", "MillraceRTCWire", "MillraceNet", "MillraceCrypto",
-        "MillraceJSON", "MillraceCore", "TestNet", "TestSystem",
+        "MillraceCodecs", "MillraceRTCSound",
+        "CMallocCount", "MillraceJSON", "MillraceCore", "TestNet", "TestSystem",
       ],
       swiftSettings: tests),
     .testTarget(name: "MillraceRTCWireTests", dependencies: ["MillraceRTCWire"], swiftSettings: tests),
@@ -474,7 +481,8 @@ let package = Package(
         "MillraceRTCNodes", "MillraceRTC", "MillraceRTCSignal", "MillraceRTCWire", "MillraceRTCSound",
         "MillraceRoomWire", "MillraceRoom", "MillraceCodecs", "MillraceAudio", "MillraceDSP", "MillraceVideo",
         "MillraceFlow", "MillraceService", "MillraceNet",
-        "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine", "MillraceGraph",
+        "MillraceCrypto", "MillraceJSON", "MillraceDialog", "MillraceTesting", "MillraceEngine",
+        "MillraceGraph",
         "MillraceCore", "CMallocCount", "TestNet", "TestSystem",
       ],
       swiftSettings: tests),

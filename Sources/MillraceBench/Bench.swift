@@ -172,6 +172,13 @@ struct Suite {
           """,
         run: { try RTCSuite.run(catalogue) }),
       Suite(
+        name: RoomSuite.name,
+        text: """
+          the hub of rooms: 20 rooms mixed, beside libopus alone; 100 listeners; joins; memory; a stalled member; \
+          ICE restarts; MILLRACE_SECONDS=5 MILLRACE_JOINS=100 for a short run
+          """,
+        run: RoomSuite.run),
+      Suite(
         name: "roundtrip", text: "speech through Opus and back: every sample at its position",
         run: RoundTripSuite.run),
     ]

@@ -9,6 +9,7 @@ extension Catalogue {
     catalogue.add(RTCRTS.self)
     catalogue.add(RTCJanus.self)
     catalogue.add(RTCRoom.self)
+    catalogue.add(RTCPeer.self)
     catalogue.add(RTCData.self)
     catalogue.add(RTCRTP.self)
     return catalogue

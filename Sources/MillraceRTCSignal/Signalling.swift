@@ -65,6 +65,9 @@ package enum SignalEvent: Sendable {
   case event(DialogEvent)
   /// Whose packets the medium with this `mid` of the main session carries from now on; nobody's without a peer.
   case slot(mid: String, track: DialogTrack, peer: String?)
+  /// What there is to connect is connected, and there is no session, as in a room where only messages are exchanged. Not complete:
+  /// sessions follow once there is another side.
+  case ready(isComplete: Bool)
   /// A picture from which a decoder can begin is wanted of this side.
   case wantsKeyFrame
   /// A message of a participant that came by the signalling, and not by a data channel.
@@ -84,11 +87,16 @@ package struct SignalTraits: Sendable, Hashable {
   package var canRestart = false
   /// It waits for others; without sessions it is not over.
   package var isServer = false
+  /// Messages go by `Signalling.send`, and not over data channels.
+  package var carriesMessages = false
 
-  package init(isTrickle: Bool = false, canRestart: Bool = false, isServer: Bool = false) {
+  package init(
+    isTrickle: Bool = false, canRestart: Bool = false, isServer: Bool = false, carriesMessages: Bool = false
+  ) {
     self.isTrickle = isTrickle
     self.canRestart = canRestart
     self.isServer = isServer
+    self.carriesMessages = carriesMessages
   }
 }
 
@@ -125,7 +133,7 @@ package protocol Signalling: AnyObject, Sendable {
   /// Carries a command out, if the form has something like it: answers once, nil for success. False: it has nothing like it, and does not
   /// answer.
   func perform(_ command: DialogCommand, _ done: @escaping @Sendable (DialogError?) -> Void) -> Bool
-  /// Sends a message beside sound and pictures, where the form carries such messages itself.
+  /// Sends a message beside sound and pictures. Only where `carriesMessages`.
   /// - Parameters:
   ///   - bytes: the message; UTF-8 where it is text.
   ///   - isText: whether the receiver gets a text.

@@ -4,6 +4,8 @@ public enum RoomWire {
   public static let subprotocol = "millrace-room.1"
   /// The path of the hub's WebSocket.
   public static let path = "/room"
+  /// Where the content of a file is sent to by `POST`; a file is read one level below, under its id.
+  public static let filesPath = "/files"
   /// The only version that `login` may name.
   public static let version = 1
 }
@@ -27,6 +29,12 @@ public enum RoomLimits {
   public static let tokenCharacters = 4_096
   /// The most bytes of a label of `data`, and of the `mid` of a medium.
   public static let labelBytes = 64
+  /// The most characters of the name of a file: as many as file systems allow bytes.
+  public static let fileNameCharacters = 255
+  /// The most bytes of the media type of a file: RFC 6838 section 4.2 has that many for each half, and none needs half of it.
+  public static let typeBytes = 127
+  /// The sizes of files, in bytes. A hub takes much less.
+  static let fileSizes = 0...largestInteger
   /// The ids of requests. The largest is the largest integer that every JSON reader takes exactly (RFC 8259, section 6).
   public static let ids = 1...largestInteger
   /// Times in milliseconds.

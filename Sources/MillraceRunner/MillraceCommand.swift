@@ -157,9 +157,17 @@ struct RunnerContext: Sendable {
   /// For nodes of services that are not in `services`.
   var otherDoubles: [any ServiceDouble.Type] = []
 
-  static let standardServices: [any ServiceProgram.Type] = [
-    BailianProgram.self, IVHProgram.self, TuyaProgram.self, WebSocketProgram.self,
-  ]
+  /// The services that this build includes.
+  static var standardServices: [any ServiceProgram.Type] {
+    let services: [any ServiceProgram.Type] = [
+      BailianProgram.self, IVHProgram.self, TuyaProgram.self, WebSocketProgram.self,
+    ]
+    #if RTC
+      return services + [RoomProgram.self]
+    #else
+      return services
+    #endif
+  }
 
   /// Global because ArgumentParser creates the commands and passes nothing to them.
   static let current = Mutex(RunnerContext())
@@ -199,6 +207,10 @@ struct RootCommand: ParsableCommand {
     #if Video
       commands.append(BenchCommand.self)
     #endif
-    return commands + [DoubleCommand.self, TestNodeCommand.self]
+    commands += [DoubleCommand.self, TestNodeCommand.self]
+    #if RTC
+      commands.append(TokenCommand.self)
+    #endif
+    return commands
   }
 }

@@ -94,6 +94,35 @@ private func serve(
     #expect(ServerAdmission().refusal(of: request) { _ in false } == nil)
   }
 
+  @Test(
+    "a server that asks for it admits pages of its own host and port only, and over TLS where it has that",
+    arguments: [
+      ("http://localhost:8080", "localhost:8080", true, false),
+      ("http://localhost:3000", "localhost:8080", false, false),
+      ("http://localhost", "localhost:8080", false, false),
+      ("http://127.0.0.1:8080", "localhost:8080", false, false),
+      ("https://LOCALHOST.:8080", "localhost:8080", true, true),
+      // TLS ends at a proxy.
+      ("https://hub.example", "hub.example", true, true),
+      ("https://hub.example:443", "hub.example", true, true),
+      ("http://hub.example", "hub.example", true, false),
+      ("https://hub.example:444", "hub.example", false, false),
+      ("https://hub.example", "hub.example:8443", false, false), ("https://[::1]:1", "[::1]:1", true, true),
+      ("https://listed.example", "hub.example", true, true), ("null", "hub.example", false, false),
+    ] as [(String, String, Bool, Bool)])
+  func ownPages(origin: String, host: String, isAdmitted: Bool, isAdmittedWithTLS: Bool) {
+    var admission = ServerAdmission()
+    admission.hosts = ["*"]
+    admission.origins = ["https://listed.example"]
+    var request = ServerAdmission.Request(hosts: [host], origins: [origin])
+    request.isFromLoopback = true
+    for (isSecure, isExpected) in [(false, isAdmitted), (true, isAdmittedWithTLS)] {
+      admission.pages = .ofServer(isSecure: isSecure)
+      let refusal = admission.refusal(of: request) { _ in false }
+      #expect((refusal == nil) == isExpected, "\(refusal?.text ?? "admitted")")
+    }
+  }
+
   @Test("a null origin, or any, is admitted where the rules say so; two origins never are")
   func oddOrigins() async throws {
     var admission = ServerAdmission()

@@ -113,6 +113,33 @@ import Testing
     server.stop()
   }
 
+  @Test("a message counts in the backlog with what it costs besides its bytes")
+  func messageCost() async throws {
+    let server = try await echo()
+    let (socket, events) = try open(server.port) {
+      $0.limits.backlog = 1_000
+      $0.limits.messageCost = 400
+    }
+    _ = await events.opened()
+    // Nothing is sent as long as its thread is busy.
+    let (isBusy, mayGoOn) = (Flag(), Flag())
+    socket.loop.run {
+      isBusy.set()
+      while !mayGoOn.isOn { usleep(100) }
+    }
+    while !isBusy.isOn { try await Task.sleep(for: .milliseconds(1)) }
+    let sent = (0..<3).map { _ in socket.send(text: "x") }
+    let backlog = socket.backlog
+    mayGoOn.set()
+    #expect(sent == [true, true, false] && backlog == 802)
+    var echoes = 0
+    while echoes < 2 { if case .text = await events.next() { echoes += 1 } }
+    while socket.backlog > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    socket.close()
+    _ = await events.end()
+    server.stop()
+  }
+
   @Test("a receiver that pauses and resumes from within an event gets every message once, in order")
   func pausesWithin() async throws {
     let raw = try RawServer { peer in

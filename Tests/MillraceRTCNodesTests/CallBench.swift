@@ -50,6 +50,8 @@ final class MemorySignalling: Signalling {
     var ended: [SignalSessionID] = []
     var isOver = false
     var commands: [DialogCommand] = []
+    /// Messages that it was asked to send.
+    var messages = 0
   }
 
   private struct State {
@@ -126,6 +128,11 @@ final class MemorySignalling: Signalling {
     guard let answer = answers.withLock({ $0 }), answer.name == command.name else { return false }
     NetLoop.shared.run { done(answer.error) }
     return true
+  }
+
+  func send(_ bytes: [UInt8], isText: Bool, label: String, to peer: String?) -> SignalSending {
+    log.withLock { $0.messages += 1 }
+    return .unsupported
   }
 
   func end(_ done: @escaping @Sendable () -> Void) {

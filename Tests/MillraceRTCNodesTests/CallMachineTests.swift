@@ -94,6 +94,58 @@ extension [CallAction] {
       ])
   }
 
+  @Test("a call without sessions is up when its signalling is, and forgets what has failed before")
+  func ready() {
+    var call = Call()
+    call.take(.start)
+    #expect(
+      call.take(.signal(.ready(isComplete: true))) == [.post(.connected), .post(.state(.listening))])
+    #expect(!call.machine.isUnreachable)
+    let lost = RTCError.network.error("x")
+    // Each outage takes some of the time after which it gives up, unless there was a connection in between.
+    for _ in 0..<20 {
+      call.wait(6_000)
+      #expect(call.take(.signal(.closed(lost))).states == [.reconnecting])
+      call.take(.signallingEnded)
+      #expect(call.wait(500).begins == 1, "the back-off has started again")
+      #expect(
+        call.take(.signal(.ready(isComplete: true))) == [.post(.connected), .post(.state(.listening))])
+    }
+    #expect(!call.actions.isFinished)
+  }
+
+  @Test("a call that waits for others in a reached place gives none of its time up, and is not up")
+  func readyForOthers() {
+    var call = Call()
+    let lost = RTCError.network.error("x")
+    call.take(.start)
+    for _ in 0..<20 {
+      #expect(!call.take(.signal(.ready(isComplete: false))).contains(.post(.connected)))
+      call.wait(6_000)
+      #expect(!call.machine.isUnreachable)
+      call.take(.signal(.closed(lost)))
+      call.take(.signallingEnded)
+      #expect(call.wait(500).begins == 1)
+    }
+    call.take(.signal(.ready(isComplete: false)))
+    call.join(1)
+    #expect(call.actions.suffix(2) == [.post(.connected), .post(.state(.listening))])
+  }
+
+  @Test("a place that is lost as soon as it is reached is given up")
+  func readyInVain() {
+    var call = Call()
+    call.take(.start)
+    for _ in 0..<100 where !call.machine.isEnding {
+      call.take(.signal(.ready(isComplete: true)))
+      call.wait(1_000)
+      call.take(.signal(.closed(RTCError.network.error("x"))))
+      call.take(.signallingEnded)
+      call.wait(8_000)
+    }
+    #expect(call.machine.isEnding)
+  }
+
   @Test("an answer before the offer was made is none, and neither is a second one")
   func earlyAnswer() {
     var call = Call()

@@ -74,7 +74,23 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
     }
     try await untilCalls(a, b) { a.events.contains { $0.name == "usage" } }
     #expect(a.end.log.withLock { $0.connected.count } == 1)
+    #expect(
+      a.end.log.withLock { $0.messages } == 0, "messages are copied for a signalling that carries them only")
     try await stop(a, b)
+  }
+
+  @Test("a node without ports for messages, but with events to send, hears messages as events")
+  func eventsOnly() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let a = CallBench(MemorySwitch().answering(isServer: true), on: loop, [.audio()]) {
+      ($0.hasDataPorts, $0.sendsEvents) = (false, true)
+    }
+    a.call.start()
+    a.end.report(.data(label: "data", Array("hello".utf8), isText: true, from: "p1"))
+    try await untilCalls(a) { a.has("data", "text", "hello") }
+    #expect(a.has("data", "label", "data") && a.has("data", "peer", "p1") && a.messages.isEmpty)
+    try await stop(a)
   }
 
   @Test("levels of a peer are reported, and that somebody speaks")

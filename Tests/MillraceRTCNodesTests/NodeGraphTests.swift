@@ -94,7 +94,7 @@ struct NodeGraphTests {
         #"error: "of": there is no node "cull"; set it to "call""#), "\(words("cull"))")
     #expect(
       words("out").contains(
-        #""of": "out" is of type flow.null; it must be rtc.whip, rtc.whep, rtc.rts or rtc.janus; set it to "call""#
+        #""of": "out" is of type flow.null; it must be rtc.whip, rtc.whep, rtc.rts, rtc.janus or rtc.peer; set it to "call""#
       ),
       "\(words("out"))")
     #expect(words("call") == "")

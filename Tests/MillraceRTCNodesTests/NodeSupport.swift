@@ -80,6 +80,9 @@ struct NodeHearing {
     events += bench.events()
   }
 
+  /// Takes the sound of an output alone.
+  mutating func take(sound output: String, of bench: NodeBench) { samples += bench.float(output) }
+
   func hasEvent(_ name: String) -> Bool { events.contains { $0.name == name } }
 
   /// The payload of an event `extra`.

@@ -107,11 +107,22 @@ import Testing
     // At 10 and 530 ms; the bench stands at 1,010.
     let commands = stage.commands()
     #expect(
-      commands.count == 2 && commands[0] == #"{"command":"extra","name":"requestKeyFrame","payload":{}}"#)
+      commands.count == 2
+        && commands[0] == #"{"command":"extra","name":"requestKeyFrame","payload":{"medium":0}}"#)
     try receive(bench, .made(at: 1_100, codec: codec, isKey: true, isDamaged: true))
     #expect(bench.packets("video").isEmpty)
     try receive(bench, .made(at: 1_140, codec: codec, isKey: true))
     #expect(bench.packets("video").count == 1)
+  }
+
+  @Test("a key frame is asked for of the medium in which the picture came", arguments: [UInt8(7), 42, 253])
+  func medium(_ medium: UInt8) throws {
+    let bench = try bench()
+    var head = PictureDownHead.made()
+    head.medium = medium
+    try receive(bench, head)
+    #expect(
+      stage.commands() == [#"{"command":"extra","name":"requestKeyFrame","payload":{"medium":\#(medium)}}"#])
   }
 
   @Test(

@@ -19,9 +19,13 @@ final class SoundProbe: @unchecked Sendable {
   var exchange: RTCExchange!
   var isMuted = false
   var bitrate: Int?
+  /// Sources that are heard at the same time.
+  var most = SoundMixer.usualSources
   var discards = false
   /// A time of capture to ask for.
   var capture: Int64?
+  /// Whose sound is asked for, as in the head of a picture.
+  var sound = PictureDownHead.anySound
   /// Reading the sources allocates.
   var readsSources = false
 
@@ -121,7 +125,7 @@ struct SoundDownlinkNode: ~Copyable, Node {
     guard let probe = SoundProbe.current else { throw NodeProblem("there is no probe") }
     let use = RTCExchange.Use(hearsSound: true)
     probe.exchange = RTCExchange(use, events: 4_096, waker: setup.waker)
-    downlink = try SoundDownlink(setup.outputs[0].shape, probe.down)
+    downlink = try SoundDownlink(setup.outputs[0].shape, probe.down, sources: probe.most)
     self.probe = probe
   }
 
@@ -133,7 +137,9 @@ struct SoundDownlinkNode: ~Copyable, Node {
     let worked = try downlink.process(&ports, output: 0, exchange: probe.exchange)
     probe.heard = downlink.counts
     probe.hasSound = downlink.hasSound
-    if let capture = probe.capture { probe.playTime = downlink.playTime(ofCapture: capture) }
+    if let capture = probe.capture {
+      probe.playTime = downlink.playTime(ofCapture: capture, sound: probe.sound)
+    }
     if probe.readsSources {
       let probe = probe
       probe.sources = []
@@ -158,6 +164,7 @@ struct SoundPacket {
   var capture: Int64 = 0
   var marker = false
   var restarts = false
+  var medium: UInt8 = 0
 }
 
 extension RTCExchange {
@@ -184,7 +191,7 @@ extension RTCExchange {
     let head = SoundDownHead(
       source: packet.source, sequence: packet.sequence, timestamp: packet.timestamp, arrival: arrival,
       capture: packet.capture, codec: packet.codec, level: packet.level, marker: packet.marker,
-      restarts: packet.restarts)
+      restarts: packet.restarts, medium: packet.medium)
     soundDown.put(kind, count: count) { target in
       head.store(to: target)
       for index in packet.payload.indices { target[SoundDownHead.byteCount + index] = packet.payload[index] }

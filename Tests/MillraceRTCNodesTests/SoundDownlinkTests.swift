@@ -217,6 +217,64 @@ extension [CapturedPacket] {
     #expect(bench.close() == [])
   }
 
+  @Test("as many sources are heard as there may be")
+  func manySources() throws {
+    let packets = try SoundProbe.tone(1)
+    let probe = SoundProbe()
+    probe.most = 16
+    probe.readsSources = true
+    let bench = try probe.downBench()
+    for source in UInt64(1)...17 {
+      var packet = packets[0]
+      packet.source = source
+      probe.exchange.deliver(packet, at: bench.now)
+      try bench.run()
+    }
+    let expected = Set<UInt64>(1...16)
+    #expect(Set(probe.sources.map(\.source)) == expected)
+    #expect(probe.heard.unheard == 1)
+    _ = bench.packets()
+    #expect(bench.close() == [])
+  }
+
+  @Test("pictures of one of several participants keep to their own sound")
+  func lipSyncOfOne() throws {
+    let probe = SoundProbe()
+    let wall: Int64 = 3_900_000_000_000_000_000
+    var arrivals: [(packet: SoundPacket, time: Double)] = []
+    for medium in UInt8(0)..<2 {
+      let packets = try SoundProbe.tone(4).enumerated().map { index, packet in
+        var packet = packet
+        packet.source = 1 << 32 | UInt64(medium)
+        packet.medium = medium
+        // The clock of the second is a second behind.
+        packet.capture = wall + Int64(index) * 20_000_000 - Int64(medium) * 1_000_000_000
+        return packet
+      }
+      arrivals += onTime(packets)
+    }
+    let bench = try probe.downBench()
+    for (packet, time) in arrivals.sorted(by: { $0.time < $1.time }) where time < 3_000 {
+      try bench.advance(to: max(bench.now, Nanoseconds(time * 1e6)))
+      probe.exchange.deliver(packet, at: bench.now)
+      try bench.run()
+    }
+    probe.capture = wall + 3_000_000_000
+    var times: [Nanoseconds?] = []
+    for sound in [0, 1, PictureDownHead.anySound, PictureDownHead.noSound] {
+      probe.sound = sound
+      probe.exchange.waker.wake()
+      try bench.run()
+      times.append(probe.playTime)
+    }
+    let (first, second) = (try #require(times[0]), try #require(times[1]))
+    #expect(first > .milliseconds(3_000) && first < .milliseconds(3_150))
+    #expect(second > .milliseconds(4_000) && second < .milliseconds(4_150))
+    #expect(times[2] == first && times[3] == nil)
+    _ = bench.packets()
+    #expect(bench.close() == [])
+  }
+
   @Test("a source that stops becomes silent within a second", arguments: [SoundCodec.opus, pcmu])
   func stops(codec: SoundCodec) throws {
     let probe = SoundProbe()

@@ -55,6 +55,9 @@ import Testing
   func queues() {
     let voice = room(RTCExchange.Use(hearsSound: true), SoundDownHead.byteCount + 80)
     #expect((100...120).contains(voice))
+    // Of sixteen sources twice as much as of eight.
+    let sixteen = room(RTCExchange.Use(hearsSound: true, sources: 16), SoundDownHead.byteCount + 80)
+    #expect((200...240).contains(sixteen))
     let longest = room(RTCExchange.Use(hearsSound: true), SoundDownHead.byteCount + 7_657)
     #expect(longest == 2)
     // 6 ms of 48 kHz in stereo.

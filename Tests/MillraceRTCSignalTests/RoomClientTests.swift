@@ -165,6 +165,8 @@ private final class RoomListener: Sendable {
       })
     #expect(!a.client.perform(.mute(.audio, isOn: true)) { _ in })
     try await JanusListener.wait("the answer") { outcome.withLock { $0 } == ["ok"] }
+    #expect(a.client.traits.carriesMessages)
+    #expect((a.client as? RoomClient)?.wishes.role == .viewer)
     #expect(a.client.send(Array("hello".utf8), isText: true, label: "chat", to: nil) == .sent)
     #expect(a.client.send([1, 2], isText: false, label: "", to: "p2") == .sent)
     try await b.wait(for: "data chat 5 text from p1")
@@ -174,6 +176,7 @@ private final class RoomListener: Sendable {
     #expect(a.client.send([], isText: true, label: String(repeating: "x", count: 65), to: nil) == .tooLarge)
     #expect(a.client.send([], isText: true, label: "", to: "no name") == .unsupported)
     try await a.end()
+    #expect((a.client as? RoomClient)?.wishes.role == .viewer, "for the next attempt")
     // A second end is answered too.
     try await a.end()
     #expect(hub.operations.contains("leave") && hub.operations.contains("logout"))

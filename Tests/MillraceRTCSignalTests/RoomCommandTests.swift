@@ -183,6 +183,19 @@ import Testing
     #expect(script.payloads("subscribe").dropFirst(count + 3) == [#"{"track":"audio","on":true,"all":true}"#])
   }
 
+  @Test("with too many who are there, a subscription to those who will join is refused")
+  func manyOthers() throws {
+    for count in [200, 201] {
+      var script = RoomScript(try RoomTexts.settings())
+      script.join((0..<count).map { RoomTexts.member("p\($0)") })
+      script.done("subscribe")
+      let before = script.sent.count
+      script.give(.command(1, .subscribe(.new, .audio, isOn: false)))
+      #expect(script.sent.count == before + (count == 200 ? 201 : 0))
+      #expect(script.answers == (count == 200 ? [] : ["1 command"]))
+    }
+  }
+
   @Test("a new token is hidden from then on")
   func secret() throws {
     var script = try joined()
@@ -229,6 +242,8 @@ import Testing
     #expect(try problem("ws://room.example/room") == "url")
     #expect(try problem("ws://room.example/room") { $0.plain = true } == nil)
     #expect(try problem("wss://room.example/room") { $0.verify = false } == "verify")
+    #expect(try problem("wss://192.0.2.1/room") { $0.isOwnHub = true } == nil)
+    #expect(try problem("ws://192.0.2.1/room") { $0.isOwnHub = true } == nil)
     #expect(try problem { $0.user = "a b" } == "user")
     #expect(try problem { $0.room = "" } == "room")
     #expect(try problem { $0.name = String(repeating: "x", count: 65) } == "name")
@@ -237,6 +252,9 @@ import Testing
     #expect(try problem { $0.timeout = 0 } == "signal")
     #expect(RoomPeerChoice.user("a b").problem != nil && RoomPeerChoice.first.problem == nil)
     let settings = try RoomTexts.settings()
+    var own = settings
+    (own.isOwnHub, own.roots) = (true, "ca.pem")
+    #expect(own.trust == .anyCertificate && settings.trust == .system)
     #expect("\(settings)" == "room r1 at ws://127.0.0.1:8080")
     #expect(try RoomTexts.settings(url: "wss://room.example").address.target == "/room")
   }

@@ -42,6 +42,8 @@ import Testing
         #"{"event":"extra","name":"joined","payload":{"room":"r1","peer":"me","rights":["publish","kick","close"],"media":"forward"}}"#,
         #"{"event":"role","role":"speaker"}"#,
         #"{"event":"peer","id":"p1","change":"joined","name":"Bob","audio":true,"video":false}"#,
+        #"{"event":"track","track":"audio","change":"unpublished"}"#,
+        #"{"event":"track","track":"video","change":"unpublished"}"#,
         #"wantsOffer 0 sendonly+3 sendonly+3 ["stun:127.0.0.1:3478"]"#,
       ])
     #expect(script.done("publish") == [#"{"event":"track","track":"video","change":"published"}"#])
@@ -75,8 +77,22 @@ import Testing
     var script = RoomScript(try RoomTexts.settings())
     #expect(script.join(media: nil).last == "closed noMedia refuse")
     var messages = RoomScript(try RoomTexts.settings(SignalMedia()))
-    messages.join(media: nil)
+    #expect(messages.join(media: nil).last == "ready", "there is no session to wait for")
     #expect(messages.closed == nil && messages.operations == ["login", "join"])
+  }
+
+  @Test("a room that mixes has nothing for somebody who only takes pictures")
+  func onlyPictures() throws {
+    var script = RoomScript(try RoomTexts.settings(SignalMedia(video: .receiveOnly)))
+    #expect(script.join(media: .mix).last == "ready")
+  }
+
+  @Test("another room than the one that was asked for is no answer")
+  func otherRoom() throws {
+    var script = RoomScript(try RoomTexts.settings())
+    #expect(script.join(room: "r2") == ["closed badAnswer refuse"])
+    #expect(script.closed?.text == #"asked for the room "r1", and the hub says "r2""#)
+    #expect(script.operations == ["login", "join", "logout"])
   }
 
   @Test("a viewer, and a member without the right, publish nothing; the latter gets an error")
@@ -88,6 +104,95 @@ import Testing
     let words = other.join(rights: [])
     #expect(!other.operations.contains("publish"))
     #expect(words.contains { $0.contains("does not allow to publish") })
+    #expect(words.contains(Self.withheld), "so that nothing is sent in vain")
+  }
+
+  private static let withheld = #"{"event":"track","track":"audio","change":"unpublished"}"#
+
+  @Test("sound counts as unpublished until the hub has published it, and for a viewer")
+  func unpublished() throws {
+    for role in [RoomRole.host, .viewer] {
+      var script = RoomScript(try RoomTexts.settings())
+      let words = script.join(role: role)
+      #expect(words.contains(Self.withheld))
+      guard role == .host else { continue }
+      #expect(script.refuse("publish", .forbidden).allSatisfy { !$0.contains("published") })
+    }
+    var listener = RoomScript(try RoomTexts.settings(SignalMedia(audio: .receiveOnly)))
+    #expect(!listener.join().contains(Self.withheld), "nothing would be sent")
+  }
+
+  // MARK: Another attempt
+
+  @Test("what commands have changed is asked for again by the next attempt")
+  func wishes() throws {
+    var settings = try RoomTexts.settings(SignalMedia(audio: .sendReceive, video: .sendReceive))
+    settings.publish = [.audio, .video]
+    settings.subscribe = [.audio, .video]
+    let peers = [RoomTexts.member("p1"), RoomTexts.member("p2", user: "cy")]
+    var script = RoomScript(settings)
+    script.join(peers)
+    for id in script.sent.map(\.id) { script.give(.message(RoomAnswer(id).bytes)) }
+    let commands: [DialogCommand] = [
+      .publish(.audio, isOn: false), .publish(.screen, isOn: true), .subscribe(.all, .video, isOn: false),
+      .subscribe(.one("p1"), .video, isOn: true), .mute(.audio, isOn: true, peer: "p2"),
+    ]
+    for (number, command) in commands.enumerated() {
+      script.give(.command(number, command))
+      script.give(.message(RoomAnswer(script.sent.last?.id ?? 0).bytes))
+    }
+    script.give(.command(9, .setRole("viewer")))
+    script.refuse("role", .forbidden)
+    #expect(script.answers == ["0 ok", "1 ok", "2 ok", "3 ok", "4 ok", "9 forbidden"])
+
+    settings.wishes = script.machine.wishes
+    var next = RoomScript(settings)
+    next.join(peers)
+    #expect(next.payloads("join") == [#"{"room":"r1"}"#], "a refusal changes nothing")
+    #expect(next.payloads("publish") == [#"{"track":"video","on":true,"source":"screen"}"#])
+    let subscriptions = [
+      #"{"track":"audio","on":true,"all":true}"#, #"{"track":"audio","on":false,"peer":"p2"}"#,
+      #"{"track":"video","on":true,"peer":"p1"}"#,
+    ]
+    #expect(next.payloads("subscribe") == subscriptions)
+    for id in next.sent.map(\.id).dropFirst(2) { next.give(.message(RoomAnswer(id).bytes)) }
+    settings.wishes = next.machine.wishes
+    var third = RoomScript(settings)
+    third.join(peers)
+    #expect(third.payloads("subscribe") == subscriptions)
+    // Those who are not there are asked for nothing.
+    third.push(.peer(RoomPeerChange(.left(.quit), RoomTexts.member("p1"))))
+    settings.wishes = third.machine.wishes
+    var fourth = RoomScript(settings)
+    fourth.join([RoomTexts.member("p1")])
+    #expect(fourth.payloads("subscribe") == [subscriptions[0]])
+  }
+
+  @Test("a viewer joins again as one, and publishes what it wanted when it is a host")
+  func viewer() throws {
+    var settings = try RoomTexts.settings()
+    var script = RoomScript(settings)
+    script.join()
+    script.give(.command(1, .setRole("viewer")))
+    script.done("role")
+    settings.wishes = script.machine.wishes
+    var next = RoomScript(settings)
+    next.join(role: .viewer)
+    #expect(next.payloads("join") == [#"{"room":"r1","role":"viewer"}"#])
+    #expect(!next.operations.contains("publish"))
+    next.give(.command(1, .setRole("speaker")))
+    next.done("role")
+    #expect(next.payloads("publish") == [#"{"track":"audio","on":true}"#])
+  }
+
+  @Test("an attempt that never joined has the wishes of the one before")
+  func noRoom() throws {
+    var settings = try RoomTexts.settings()
+    settings.publish = []
+    var script = RoomScript(settings)
+    script.give(.opened)
+    script.give(.closed(WebSocketEnd(code: 1001, reason: "")))
+    #expect(script.machine.wishes == settings.start && script.machine.wishes.publications.isEmpty)
   }
 
   @Test(
@@ -171,8 +276,15 @@ import Testing
     script.give(.restart(0, sdp: RoomTexts.sdp()))
     #expect(
       script.done("sdp", RoomDescription(.answer, RoomTexts.sdp("DD"))) == ["failed 0 network reconnect"])
+    // The certificate is that of the hub's program.
     script.give(.restart(0, sdp: RoomTexts.sdp()))
-    #expect(script.give(.tick, after: 5_000).last == "failed 0 signalTimeout reconnect")
+    #expect(
+      script.done("sdp", RoomDescription(.answer, RoomTexts.sdp("CC", session: 2)))
+        == ["failed 0 network reconnect"])
+    script.give(.restart(0, sdp: RoomTexts.sdp()))
+    // The hub looks for its candidates.
+    #expect(!script.give(.tick, after: 11_999).contains { $0.hasPrefix("failed") })
+    #expect(script.give(.tick, after: 1).last == "failed 0 signalTimeout reconnect")
     script.give(.restart(0, sdp: String(repeating: "a", count: RoomLimits.messageBytes)))
     #expect(script.closed == nil)
   }
@@ -256,6 +368,11 @@ import Testing
     #expect(
       script.push(.message("<b>hi</b>", from: bob)) == [
         #"{"event":"extra","name":"message","payload":{"peer":"p1","text":"<b>hi</b>"}}"#
+      ])
+    let file = RoomFile("../<b>.png", bytes: 70, type: "image/png")
+    #expect(
+      script.push(.file(file, id: RoomTexts.name("f1"), from: bob)) == [
+        #"{"event":"extra","name":"file","payload":{"peer":"p1","id":"f1","name":"../<b>.png","bytes":70,"type":"image/png"}}"#
       ])
     #expect(
       script.push(.authWillExpire(inMilliseconds: 30_000)) == [#"{"event":"authWillExpire","ms":30000}"#])

@@ -180,6 +180,35 @@ import Testing
     #expect(script.push(answer()) == ["answer 1"])
   }
 
+  @Test("who is alone waits, and the signalling is ready for others")
+  func alone() throws {
+    var script = RoomScript(try RoomTexts.settings(Self.media), with: .first)
+    #expect(script.join([], media: nil).last == "ready for others")
+    var other = RoomScript(try RoomTexts.settings(Self.media), with: .first)
+    #expect(!other.join([RoomTexts.member("p1")], media: nil).contains("ready for others"))
+  }
+
+  @Test("the other side begins one session a second at most; offers that come sooner are ignored")
+  func flood() throws {
+    var script = try joined()
+    script.push(arrival())
+    var begun = 0
+    for number in 0..<600 {
+      // Each with another certificate, 200 a second.
+      script.give(.tick, after: 5)
+      let words = script.push(offer(String(number, radix: 16)))
+      begun += words.count { $0.hasPrefix("offer ") }
+    }
+    #expect(begun == 3)
+    #expect(
+      script.push(.candidate(RoomCandidate("of that offer"), from: Self.other)) == [], "it was not taken")
+    // Another one has a time of its own.
+    script.push(departure())
+    script.push(arrival("p2"))
+    let next = RoomPush.sdp(RoomDescription(.offer, RoomTexts.sdp()), from: RoomTexts.name("p2"))
+    #expect(script.push(next) == ["offer 4 sendrecv of p2"])
+  }
+
   @Test("a session that this side has given up begins again with an offer")
   func ended() throws {
     var script = try stable()

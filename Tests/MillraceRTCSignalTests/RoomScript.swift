@@ -26,11 +26,11 @@ enum RoomTexts {
   }
 
   /// A description with a certificate of this byte, 32 times.
-  static func sdp(_ byte: String = "AA", mid: String = "m0") -> String {
+  static func sdp(_ byte: String = "AA", mid: String = "m0", session: Int = 1) -> String {
     let digest = [String](repeating: byte, count: 32).joined(separator: ":")
     return """
       v=0\r
-      o=- 1 1 IN IP4 127.0.0.1\r
+      o=- \(session) 1 IN IP4 127.0.0.1\r
       s=-\r
       t=0 0\r
       a=fingerprint:sha-256 \(digest)\r
@@ -65,6 +65,7 @@ enum RoomTexts {
     case .sessionEnded(let id): "ended \(id.number)"
     case .event(let event): event.json.text
     case .slot(let mid, let track, let peer): "slot \(mid) \(track.rawValue) \(peer ?? "nobody")"
+    case .ready(let isComplete): isComplete ? "ready" : "ready for others"
     case .wantsKeyFrame: "wantsKeyFrame"
     case .data(let label, let bytes, let isText, let peer):
       "data \(label) \(bytes.count) \(isText ? "text" : "bytes") from \(peer)"
@@ -166,7 +167,7 @@ struct RoomScript {
   @discardableResult
   mutating func join(
     _ peers: [RoomMember] = [], media: RoomMediaMode? = .forward, as me: String = "me",
-    role: RoomRole = .host,
+    room: String = "r1", role: RoomRole = .host,
     rights: Set<RoomRight> = [.publish, .kick, .close]
   ) -> [String] {
     give(.opened)
@@ -174,7 +175,7 @@ struct RoomScript {
     return done(
       "join",
       RoomJoined(
-        RoomTexts.name(me), room: RoomTexts.name("r1"), role: role, rights: rights, peers: peers,
+        RoomTexts.name(me), room: RoomTexts.name(room), role: role, rights: rights, peers: peers,
         media: media,
         servers: [RoomServer("stun:127.0.0.1:3478")]))
   }

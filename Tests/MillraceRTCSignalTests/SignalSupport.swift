@@ -79,6 +79,7 @@ final class SignalLog: Sendable {
     case .candidate(let id, let text): "candidate \(id.number) \(text ?? "end")"
     case .sessionEnded(let id): "ended \(id.number)"
     case .slot(let mid, _, let peer): "slot \(mid) \(peer ?? "")"
+    case .ready(let isComplete): isComplete ? "ready" : "ready for others"
     case .wantsKeyFrame: "wantsKeyFrame"
     case .data(let label, _, _, let peer): "data \(label) \(peer)"
     case .event(let event): "event \(event.json.text)"

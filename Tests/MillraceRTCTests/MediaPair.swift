@@ -205,6 +205,16 @@ enum TestPacket {
 
   static func goodbye(_ ssrc: UInt32) -> [UInt8] { [0x81, 203, 0, 1] + word(ssrc) }
 
+  /// As many as a datagram has room for, 31 in a packet.
+  static func goodbyes(_ sources: [UInt32]) -> [UInt8] {
+    stride(from: 0, to: sources.count, by: 31).flatMap { start -> [UInt8] in
+      let part = sources[start..<min(start + 31, sources.count)]
+      var packet: [UInt8] = [0x80 | UInt8(part.count), 203, 0, UInt8(part.count)]
+      for source in part { packet += word(source) }
+      return packet
+    }
+  }
+
   static func pictureLoss(of media: UInt32) -> [UInt8] { [0x81, 206, 0, 2] + word(9) + word(media) }
 
   static func fullIntra(of media: UInt32, number: UInt8) -> [UInt8] {

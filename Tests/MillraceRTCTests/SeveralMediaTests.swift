@@ -138,6 +138,21 @@ struct SeveralMediaTests {
     #expect(pair.b.media?.statistics.sound.refused == refused + (isDescribed ? 0 : 1))
   }
 
+  @Test("a source that leaves is over once, however many media there are; of many in a datagram 64 count")
+  func leaving() throws {
+    let pair = try publisher(3, 2)
+    let source = try heard(pair, on: 1)
+    pair.b.take(TestPacket.goodbyes([source.ssrc]), isRTCP: true, at: pair.now)
+    #expect(pair.b.left == [source.ssrc] && pair.b.ended == [source.ssrc])
+    pair.b.left = []
+    let many = (0..<279).map { UInt32(50_000 + $0) }
+    pair.b.take(TestPacket.goodbyes(many), isRTCP: true, at: pair.now)
+    #expect(pair.b.left == Array(many.prefix(64)))
+    // Each datagram may name as many.
+    pair.b.take(TestPacket.goodbyes(Array(many.suffix(3))), isRTCP: true, at: pair.now)
+    #expect(pair.b.left.count == 67)
+  }
+
   @Test("a source of which nothing is known is refused where several media receive, and taken where one does")
   func unknown() throws {
     let pair = try publisher(2, 0)
@@ -234,6 +249,60 @@ struct SeveralMediaTests {
     let pace = control.pace
     control.waiting = 1
     #expect(control.pace / 4 == pace)
+  }
+
+  @Test("pictures continue beside sound that is sent on, where the network carries both")
+  func forwardedBudget() throws {
+    let pair = try room()
+    var sound = ReceivedSound(
+      ssrc: 5, codec: .opus, sequence: 1, timestamp: 1, arrival: pair.now, capture: 0, payloadType: 111,
+      marker: false, restarts: false)
+    let payload = [0x78] + [UInt8](repeating: 1, count: 59)
+    pair.run(milliseconds: 6_000, step: 20) { _ in
+      sound.sequence += 1
+      sound.timestamp += 960
+      sound.arrival = pair.now
+      for medium in 1...Self.slots { pair.b.forward(sound, payload, on: medium, at: pair.now) }
+    }
+    #expect(pair.b.allocations.contains { $0.video == 0 })
+    #expect(try #require(pair.b.allocations.last).video > 100_000)
+  }
+
+  @Test("a new source of pictures is asked for packets at the pace of the round trip that is known")
+  func roundTrip() throws {
+    let pair = try MediaPair(
+      [.audio(), .video(.sendOnly, codecs: [.vp8])],
+      answering: [.audio(), .video(.receiveOnly, codecs: [.vp8])])
+    pair.delay = .milliseconds(200)
+    pair.run(milliseconds: 15_000, step: 20) { _ in
+      for end in [pair.a, pair.b] { end.sendSound([1, 2], at: pair.now) }
+    }
+    #expect(try #require(pair.b.media?.statistics.roundTrip) > .milliseconds(350))
+    var requests = 0
+    pair.drops = { end, packet in
+      if end === pair.b, packet.isRTCP, Self.hasNack(packet.bytes) { requests += 1 }
+      return false
+    }
+    defer { pair.drops = { _, _ in false } }
+    let key: [UInt8] = [0x10, 0x10, 0x02, 0x00, 0x9D, 0x01, 0x2A, 0x40, 0x01, 0xF0, 0x00]
+    for (sequence, payload) in [(UInt16(1), key), (3, [0, 7, 7, 7])] {
+      pair.b.take(
+        TestPacket.rtp(96, sequence: sequence, timestamp: 9, ssrc: 77, payload: payload), isRTCP: false,
+        at: pair.now)
+    }
+    pair.run(milliseconds: 300)
+    // Not once more before an answer can be there.
+    #expect(requests == 1)
+  }
+
+  /// True for a datagram with a request of packets.
+  private static func hasNack(_ bytes: [UInt8]) -> Bool {
+    var start = 0
+    while start + 4 <= bytes.count {
+      if bytes[start + 1] == 205, bytes[start] & 0x1F == 1 { return true }
+      start += 4 + 4 * (Int(bytes[start + 2]) << 8 | Int(bytes[start + 3]))
+    }
+    return false
   }
 
   @Test("a medium that is silent sends no reports, and one that speaks does")

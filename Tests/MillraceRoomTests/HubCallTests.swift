@@ -176,6 +176,20 @@ import Testing
     #expect(rig.hub.counts.calls == 0 && rig.hub.deadline == nil)
   }
 
+  @Test("a caller that rings again and again has to wait, so that the other is not busy all the time")
+  func again() {
+    let rig = users()
+    let call = RoomOperation.call(RoomCallRequest(to: named("bob")))
+    for number in 1...3 {
+      #expect(rig.isDone(1, call) && rig.isDone(1, .hangUp(call: named("call\(number)"))))
+    }
+    rig.clear()
+    #expect(rig.refusal(1, call) == .tooManyRequests && rig.seen(2) == [])
+    #expect(rig.isDone(4, call) && rig.isDone(4, .hangUp(call: named("call5"))))
+    rig.wait(milliseconds: 2_000)
+    #expect(rig.isDone(1, call))
+  }
+
   @Test("of very many connections of a user the latest ring")
   func manyDevices() {
     let rig = users()

@@ -55,6 +55,9 @@ import Testing
       error(rig, request)
         == RoomError(
           .tooManyRequests, "the hub has not answered the offer within 10 s", afterMilliseconds: 1_000))
+    #expect(
+      rig.actions() == [.offer(ann, sdp: "v=0", request: request), .withdrawn(ann, request: request)],
+      "its session is of no use")
     rig.change { hub in
       let wasTaken = hub.answerOffer(ann, request: request, .success("v=0"))
       #expect(!wasTaken)
@@ -84,6 +87,22 @@ import Testing
     #expect(rig.hub.counts.offers == 4)
   }
 
+  @Test("offers in a loop, each answered at once, reach the layer above as seldom as joins may")
+  func loop() {
+    let rig = lobby()
+    func offers(_ count: Int) -> Int {
+      for _ in 0..<count {
+        let request = offer(rig)
+        rig.change { $0.answerOffer(ann, request: request, .success("v=0")) }
+      }
+      return rig.actions().count
+    }
+    #expect(offers(100) == 20)
+    #expect(error(rig, offer(rig))?.text == "too many offers from this address; try again after 50 ms")
+    rig.wait(milliseconds: 50)
+    #expect(offers(10) == 1)
+  }
+
   @Test("a description that is no offer is nothing for the hub")
   func noOffer() {
     let rig = lobby()
@@ -100,6 +119,19 @@ import Testing
       rig.actions() == [
         .candidate(ann, RoomCandidate("candidate:1", mid: "0")), .candidate(ann, RoomCandidate(nil)),
       ])
+  }
+
+  @Test("a candidate that is longer than any is, is nothing for the hub; for a peer it is passed on")
+  func longCandidate() {
+    let rig = lobby()
+    let bob = rig.member(2, "bob")
+    rig.clear()
+    let most = RoomCandidate(String(repeating: "c", count: 1_024))
+    let more = RoomCandidate(String(repeating: "c", count: 1_025))
+    #expect(rig.isDone(1, .candidate(most)))
+    #expect(rig.refusal(1, .candidate(more)) == .badPayload)
+    #expect(rig.actions() == [.candidate(ann, most)])
+    #expect(rig.isDone(1, .candidate(more, to: bob)) && rig.seen(2).count == 1)
   }
 
   @Test(

@@ -71,19 +71,79 @@ import Testing
     #expect(table.count == 0 && table.deadline == nil)
   }
 
+  @Test("a limit of many at once counts them together, and never lets more through than a burst")
+  func rateOfMany() {
+    let limit = RateLimit(perSecond: 1_000, burst: 100)
+    var state: Nanoseconds = 0
+    let first = limit.take(60, &state, at: 5)
+    let second = limit.take(60, &state, at: 5)
+    #expect(first == nil && second == 20_000_000)
+    let later = limit.take(60, &state, at: 20_000_005)
+    #expect(later == nil)
+    var full: Nanoseconds = 0
+    #expect(limit.wait(100, full, at: 5) == nil && limit.wait(101, full, at: 5) == 1_000_000)
+    // What has happened already counts, however much it was.
+    let pause = limit.charge(300, &full, at: 0)
+    #expect(pause == 201_000_000)
+    #expect(limit.wait(1, full, at: 201_000_000) == nil && limit.wait(1, full, at: 200_999_999) != nil)
+  }
+
+  @Test("an address that offers or sends very much is not forgotten before that counts no more")
+  func busyAddress() {
+    var settings = RoomHubSettings()
+    settings.joinsPerSecond = 2
+    var table = AddressTable(settings)
+    #expect(table.connect("a") == true)
+    let offers = (0..<3).map { _ in table.offer("a", at: 0) }
+    #expect(offers == [nil, nil, 500_000_000])
+    #expect(table.join("a", at: 0) == nil, "joins are counted by themselves")
+    // 1,600 units a second.
+    let pauses = [1_599, 1, 1_600].map { table.read($0, of: "a", at: 0) }
+    #expect(pauses == [0, 625_000, 1_000_625_000])
+    table.disconnect("a", at: 0)
+    #expect(table.count == 1 && table.deadline == 2_000_000_000)
+    table.run(at: 2_000_000_000)
+    #expect(table.count == 0)
+    let pause = table.read(5_000, of: "unknown", at: 0)
+    #expect(pause == 0)
+  }
+
+  private func instant(_ now: Nanoseconds, _ unix: Int64) -> RoomInstant {
+    RoomInstant(now, unixMilliseconds: unix)
+  }
+
   @Test("a value that lets in once is kept until its token ends, and none is forgotten for another")
   func once() {
     var table = OnceTable(most: 2)
-    #expect(table.insert("a", until: 100) == true)
-    #expect(table.insert("b", until: 50) == true)
-    #expect(table.insert("c", until: 70) == false)
-    table.forget(at: 49)
+    #expect(table.insert("a", until: instant(1_100, 100)) == true)
+    #expect(table.insert("b", until: instant(1_050, 50)) == true)
+    #expect(table.insert("c", until: instant(1_070, 70)) == false)
+    table.forget(at: instant(1_049, 49))
     #expect(table.contains("a") && table.contains("b") && table.count == 2)
-    table.forget(at: 50)
+    table.forget(at: instant(1_050, 50))
     #expect(table.contains("a") && !table.contains("b"))
-    #expect(table.insert("c", until: 70) == true)
-    table.forget(at: 100)
-    #expect(table.count == 0 && table.deadline == nil)
+    #expect(table.insert("c", until: instant(1_070, 70)) == true)
+    table.forget(at: instant(1_100, 100))
+    #expect(table.count == 0)
+  }
+
+  @Test("a value that lets in once is kept until its token has ended by both clocks")
+  func onceByBothClocks() {
+    var table = OnceTable(most: 2)
+    #expect(table.insert("a", until: instant(1_100, 100)) == true)
+    // The wall clock jumps ahead, and back.
+    table.forget(at: instant(1_010, 5_000))
+    #expect(table.contains("a"))
+    table.forget(at: instant(1_020, 20))
+    #expect(table.contains("a"))
+    table.forget(at: instant(1_100, 30))
+    #expect(table.count == 0, "both ends have passed, at one time or another")
+    // It was ahead when the token came, and is set right.
+    #expect(table.insert("b", until: instant(1_200, 200)) == true)
+    table.forget(at: instant(1_300, 199))
+    #expect(table.contains("b"))
+    table.forget(at: instant(1_301, 200))
+    #expect(table.count == 0)
   }
 
   @Test("a subscription to all is also for those who join later, and a single peer can be left out or added")
@@ -131,6 +191,11 @@ import Testing
     settings = RoomHubSettings()
     settings.offerSeconds = 86_401
     #expect(settings.problem == "86401 s are not possible for the answer to an offer; choose 1 to 86400")
+    settings = RoomHubSettings()
+    settings.messageBytesPerSecond = 1_023
+    #expect(
+      settings.problem
+        == "1023 bytes of messages a second are not possible; choose 1024 to 1000000000")
     settings = RoomHubSettings()
     settings.servers = Array(repeating: RoomServer("stun:a"), count: 17)
     #expect(settings.problem == "17 STUN and TURN servers are too many; name up to 16")

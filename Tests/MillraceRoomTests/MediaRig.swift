@@ -12,11 +12,15 @@ final class MediaClient: RTCSessionObserver, @unchecked Sendable {
   struct Seen: Sendable {
     var states: [RTCSessionState] = []
     var sounds: [(mid: String, bytes: [UInt8])] = []
+    /// Of sound, whole.
+    var payloads: [[UInt8]] = []
     var pictures: [[UInt8]] = []
     var keyFramesWanted = 0
   }
 
   let peer: RoomName
+  /// What it takes of the hub's answers; nil: nothing.
+  let answered: @Sendable (String) -> String?
   let seen = Locked(Seen())
   private(set) var session: RTCSession?
   private let onOffer: @Sendable (String) -> Void
@@ -24,9 +28,10 @@ final class MediaClient: RTCSessionObserver, @unchecked Sendable {
 
   init(
     _ peer: RoomName, _ sections: [MediaSection], on loop: RTCLoop, _ identity: DTLSIdentity,
-    offer: @escaping @Sendable (String) -> Void
+    answered: @escaping @Sendable (String) -> String?, offer: @escaping @Sendable (String) -> Void
   ) {
     self.peer = peer
+    self.answered = answered
     onOffer = offer
     var settings = RTCSessionSettings()
     MediaRig.local(&settings)
@@ -36,22 +41,29 @@ final class MediaClient: RTCSessionObserver, @unchecked Sendable {
 
   /// Sends a packet of 20 ms of Opus, with these bytes in it.
   func say(_ bytes: [UInt8], attenuation: UInt8 = 20) {
-    let payload: [UInt8] = [0x78] + bytes
+    send([0x78] + bytes, attenuation: attenuation)
+  }
+
+  /// Sends a packet of 20 ms of Opus.
+  func send(_ payload: [UInt8], attenuation: UInt8 = 20) {
     session?.send(
       payload.span, duration: 960, level: RTPAudioLevel(attenuation: attenuation, hasSpeech: true))
   }
 
-  func show(_ picture: [UInt8], isKey: Bool) {
-    session?.send(picture: picture.span, isKey: isKey, captured: clock.now)
+  func show(_ picture: [UInt8], isKey: Bool, on medium: Int? = nil) {
+    session?.send(picture: picture.span, isKey: isKey, captured: clock.now, on: medium)
   }
 
   func sessionDescribed(_ description: SessionDescription) { onOffer(description.text) }
   func sessionFound(_ candidate: ICECandidate?) {}
   func sessionChanged(_ state: RTCSessionState) { seen.withLock { $0.states.append(state) } }
   func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
-    let bytes = payload.indices.dropFirst().map { payload[$0] }
+    let bytes = payload.indices.map { payload[$0] }
     let mid = session?.media[sound.medium].mid ?? ""
-    seen.withLock { $0.sounds.append((mid, bytes)) }
+    seen.withLock { (seen: inout Seen) -> Void in
+      seen.sounds.append((mid, Array(bytes.dropFirst())))
+      seen.payloads.append(bytes)
+    }
   }
   func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
     let bytes = bytes.indices.map { bytes[$0] }
@@ -67,18 +79,29 @@ final class MediaClient: RTCSessionObserver, @unchecked Sendable {
 /// A hub's media, and clients of it over loopback.
 final class MediaRig: @unchecked Sendable {
   let room = named("lobby")
-  let media: RoomForwarding
+  let media: any RoomMedia
+  private let forwarding: RoomForwarding?
   let loop: RTCLoop
   let reports = Locked<[RoomMediaReport]>([])
+  /// What members have offered, after the media got it.
+  let offers = Locked<[String: [String]]>([:])
   private let identity: DTLSIdentity
   private let clients = Locked<[RoomName: MediaClient]>([:])
   private let turn = Locked<Int>(0)
   private let requests = Locked<Int>(0)
 
-  init() throws {
+  /// With media that are forwarded.
+  convenience init(_ change: (inout RoomForwardingSettings) -> Void = { _ in }) throws {
     var settings = RoomForwardingSettings()
     Self.local(&settings.session)
-    media = try RoomForwarding(settings)
+    change(&settings)
+    let media = try RoomForwarding(settings)
+    try self.init(media, media)
+  }
+
+  init(_ media: any RoomMedia, _ forwarding: RoomForwarding? = nil) throws {
+    self.media = media
+    self.forwarding = forwarding
     loop = try RTCLoop()
     identity = try DTLSIdentity()
     media.begin { [weak self] in self?.take($0) }
@@ -106,13 +129,20 @@ final class MediaRig: @unchecked Sendable {
 
   // MARK: Members
 
-  func join(_ name: String, role: RoomRole = .host) {
+  /// - Parameter room: one that has begun; nil: the rig's.
+  func join(_ name: String, role: RoomRole = .host, in room: RoomName? = nil) {
     let member = RoomMember(named(name), user: named(name), name: name, role: role)
-    act(.joined(member, room: room, connection: RoomConnectionID(1)))
+    act(.joined(member, room: room ?? self.room, connection: RoomConnectionID(1)))
   }
 
-  func publish(_ name: String, _ track: RoomTrack, _ isOn: Bool = true) {
-    act(.publishing(named(name), RoomPublication(track, isOn: isOn)))
+  func publish(_ name: String, _ track: RoomTrack, _ isOn: Bool = true, source: RoomVideoSource? = nil) {
+    act(.publishing(named(name), RoomPublication(track, isOn: isOn, source: source)))
+  }
+
+  /// Returns when the media have carried out all actions before, of a room with this member.
+  func carriedOut(_ name: String) async throws {
+    let request = offer(name, "hello")
+    try await until { errors()[request] != nil }
   }
 
   func subscribe(_ name: String, _ track: RoomTrack, _ isOn: Bool = true, to peer: String? = nil) {
@@ -126,15 +156,18 @@ final class MediaRig: @unchecked Sendable {
       return count
     }
     act(.offer(named(name), sdp: sdp, request: request))
+    offers.withLock { $0[name, default: []].append(sdp) }
     return request
   }
 
   /// Makes a session and has it offer; the answer goes to it.
   @discardableResult
   func connect(
-    _ name: String, _ sections: [MediaSection], change: @escaping @Sendable (String) -> String = { $0 }
+    _ name: String, _ sections: [MediaSection], change: @escaping @Sendable (String) -> String = { $0 },
+    answered: @escaping @Sendable (String) -> String? = { $0 }
   ) -> MediaClient {
-    let client = MediaClient(named(name), sections, on: loop, identity) { [weak self] sdp in
+    let client = MediaClient(named(name), sections, on: loop, identity, answered: answered) {
+      [weak self] sdp in
       _ = self?.offer(name, change(sdp))
     }
     clients.withLock { $0[named(name)] = client }
@@ -146,13 +179,16 @@ final class MediaRig: @unchecked Sendable {
     clients.allSatisfy { $0.seen.withLock { $0.states.last } == .connected }
   }
 
+  /// What was forwarded.
+  var counts: RoomForwardingCounts { forwarding?.counts ?? RoomForwardingCounts() }
+
   // MARK: Reports
 
   private func take(_ report: RoomMediaReport) {
     reports.withLock { $0.append(report) }
     guard case .answered(let peer, _, .success(let sdp)) = report,
-      let client = clients.withLock({ $0[peer] }),
-      let answer = try? SessionDescription(parsing: sdp)
+      let client = clients.withLock({ $0[peer] }), let text = client.answered(sdp),
+      let answer = try? SessionDescription(parsing: text)
     else { return }
     loop.perform { client.session?.accept(answer) }
   }

@@ -1,11 +1,12 @@
 import MillraceCore
+import MillraceRTC
 import MillraceRTCWire
 import MillraceRoomWire
 import Testing
 
 @testable import MillraceRoom
 
-@Suite("Room: slots, speech and bit rates of media") struct MediaTableTests {
+@Suite("Room: slots, speech and offers of media") struct MediaTableTests {
   private let second: Nanoseconds = .milliseconds(1_000)
 
   /// A peer that has spoken from one time to another, in milliseconds; nil: never.
@@ -110,6 +111,19 @@ import Testing
     }
   }
 
+  @Test("a slot that was taken out of use is freed and stays so, until it is in use again")
+  func closed() {
+    var slots = table(2)
+    let wanted = ["ann", "bob", "cay"].map { candidate($0) }
+    _ = slots.assign(wanted, at: 0)
+    slots.setOpen(false, 0)
+    var changed = slots.assign(wanted, at: 0)
+    #expect(changed == [0] && names(slots) == [nil, "bob"] && slots.isShort)
+    slots.setOpen(true, 0)
+    changed = slots.assign(wanted, at: 0)
+    #expect(changed == [0] && names(slots) == ["ann", "bob"])
+  }
+
   // MARK: Speech
 
   @Test("noise is no speech, and of a sender that marks speech only what is marked")
@@ -141,78 +155,6 @@ import Testing
     speech.note(loud, at: .milliseconds(700))
     #expect(speech.begunAt == .milliseconds(700))
     #expect(!speech.hasSpoken(for: .milliseconds(200), at: .milliseconds(700)))
-  }
-
-  // MARK: Bit rates
-
-  @Test("videos that do not fit pause from the last, and the first never while pictures are carried at all")
-  func pauses() {
-    var budget = VideoBudget()
-    var counts = [budget.fit([500, 500, 500], into: 2_000, at: 0)]
-    counts.append(budget.fit([500, 500, 500], into: 1_100, at: second))
-    counts.append(budget.fit([500, 500, 500], into: 100, at: second))
-    counts.append(budget.fit([500, 500, 500], into: 0, at: second))
-    #expect(counts == [3, 2, 1, 0])
-  }
-
-  @Test("a video goes on where it fits with room to spare, one at a time, and not at once")
-  func resumes() {
-    var budget = VideoBudget()
-    _ = budget.fit([500, 500, 500], into: 600, at: 0)
-    var counts: [Int] = []
-    for time in [second, 2 * second, 3 * second, 4 * second] {
-      counts.append(budget.fit([500, 500, 500], into: 2_000, at: time))
-    }
-    #expect(counts == [1, 2, 2, 3])
-    // 1,000 of 1,100 is too near; after a while it is tried.
-    budget = VideoBudget()
-    counts = [budget.fit([500, 500], into: 900, at: 0)]
-    counts.append(budget.fit([500, 500], into: 1_100, at: 9 * second))
-    counts.append(budget.fit([500, 500], into: 1_100, at: 10 * second))
-    #expect(counts == [1, 1, 2])
-  }
-
-  @Test("a trial that fails makes the next one wait longer, up to a limit")
-  func trials() {
-    var budget = VideoBudget()
-    var now: Nanoseconds = 0
-    var changes: [Nanoseconds] = []
-    var last = budget.fit([500, 500], into: 900, at: now)
-    while now < 600 * second {
-      now += .milliseconds(200)
-      let count = budget.fit([500, 500], into: 900, at: now)
-      if count > last { changes.append(now) }
-      last = count
-    }
-    let waits = zip(changes, changes.dropFirst()).map { ($1 - $0) / second }
-    #expect(waits.first == 22 && waits.dropFirst(3).allSatisfy { $0 == 82 })
-  }
-
-  @Test("the rate of a video is measured over a second, and is 0 when none comes")
-  func rate() {
-    var rate = PictureRate()
-    for number in 0...50 { rate.note(1_000, at: Nanoseconds(number) * .milliseconds(40)) }
-    #expect(rate.bitrate(at: 2 * second) == 200_000)
-    #expect(rate.bitrate(at: 5 * second) == 0)
-  }
-
-  @Test("captures are spaced as the timestamps are, and never later than the arrival; jumps begin anew")
-  func captures() {
-    var clock = CaptureClock()
-    let start = 10 * second
-    // The second picture came 10 ms late, the third 5 ms.
-    var times = [clock.time(0, of: 1, arrival: start)]
-    times.append(clock.time(3_600, of: 1, arrival: start + .milliseconds(50)))
-    times.append(clock.time(7_200, of: 1, arrival: start + .milliseconds(85)))
-    #expect(times[0] == start)
-    #expect(abs(times[1] - start - .milliseconds(40)) < 50_000)
-    #expect(abs(times[2] - start - .milliseconds(80)) < 100_000)
-    let jumps: [(Int64, UInt32)] = [(.max, 1), (.min, 1), (0, 1), (90_000_000, 1), (3_600, 2)]
-    for (timestamp, ssrc) in jumps {
-      let arrival = start + second
-      let time = clock.time(timestamp, of: ssrc, arrival: arrival)
-      #expect(time == arrival)
-    }
   }
 
   // MARK: Offers
@@ -252,6 +194,45 @@ import Testing
     #expect(videos.map(\.mid) == ["m0", "m1"])
     let sounds = made(offer((0..<2).map { _ in (.audio, .sendReceive, [.opus]) }))
     #expect(sounds.map(\.mid) == ["m0"])
+  }
+
+  @Test("a later offer adds what there is room for beside the media in use, and replaces others a few times")
+  func beside() {
+    func present(_ count: Int, _ direction: MediaDirection) -> [SessionMedium] {
+      (0..<count).map { SessionMedium(mid: "m\($0)", kind: .video, direction: direction, sendCodec: nil) }
+    }
+    func mids(_ offered: SessionDescription, _ present: [SessionMedium]) -> [String?] {
+      OfferedMedia(offered, beside: present, videoCodecs: [.vp8]).sections.map(\.mid)
+    }
+    let three = offer((0..<3).map { _ in (.video, .sendOnly, [.vp8]) })
+    // What is there needs no section, and counts.
+    #expect(mids(three, present(1, .receiveOnly)) == ["m1"])
+    #expect(mids(three, present(2, .receiveOnly)) == [])
+    // What was stopped makes room, and so does what is not sent any more.
+    var stopped = three
+    stopped.media[0].port = 0
+    #expect(mids(stopped, present(2, .receiveOnly)) == ["m2"])
+    stopped = three
+    stopped.media[0].direction = .inactive
+    #expect(mids(stopped, present(2, .receiveOnly)) == ["m2"])
+    var many = offer((0..<8).map { _ in (.video, .sendOnly, [.vp8]) })
+    for place in 0..<5 { many.media[place].port = 0 }
+    #expect(mids(many, present(5, .receiveOnly)) == ["m5"])
+    many.media[5].port = 0
+    #expect(mids(many, present(6, .receiveOnly)) == [])
+    let slots = offer((0..<20).map { _ in (.video, .receiveOnly, [.vp8]) })
+    #expect(mids(slots, present(10, .sendOnly)) == (10..<16).map { "m\($0)" })
+    // In a mix there is one sound, or another in its place.
+    let sounds = offer((0..<2).map { _ in (.audio, .sendReceive, [.opus]) })
+    let sound = SessionMedium(mid: "m0", kind: .audio, direction: .sendReceive, sendCodec: .opus)
+    #expect(OfferedSound.sections(sounds, beside: [sound]).isEmpty)
+    var other = sounds
+    other.media[0].port = 0
+    #expect(OfferedSound.sections(other, beside: [sound]).map(\.mid) == ["m1"])
+    let all = (0..<5).map {
+      SessionMedium(mid: "o\($0)", kind: .audio, direction: .sendReceive, sendCodec: .opus)
+    }
+    #expect(OfferedSound.sections(other, beside: all).isEmpty)
   }
 
   @Test("of several codecs of pictures the hub's first is taken, in the form that it can be sent on")

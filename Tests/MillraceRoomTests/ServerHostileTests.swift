@@ -106,6 +106,60 @@ import Testing
     await rig.server.stop()
   }
 
+  @Test("a flood is read slowly, and answered to its end; others are answered meanwhile")
+  func flood() async throws {
+    let rig = try await ServerRig.begin()
+    let (ann, _) = try await rig.member("ann")
+    let (eve, _) = try await rig.member("eve")
+    let start = ContinuousClock.now
+    let requests = (0..<1_200).map { _ in eve.request(.hangUp(call: named("none"))) }
+    #expect(try await ann.isAlive())
+    _ = try await eve.answer(try #require(requests.last))
+    // 400 at once, and 400 a second.
+    #expect(ContinuousClock.now - start >= .milliseconds(1_900))
+    #expect(requests.allSatisfy { eve.answers[$0] != nil } && eve.problems == [])
+    await rig.server.stop()
+  }
+
+  /// Keeps which connections have ended.
+  private final class Ends: RoomServerWatch {
+    private let ended = Locked<[RoomConnectionID]>([])
+    var count: Int { ended.withLock { $0.count } }
+
+    func refusal() -> (status: Int, text: String)? { nil }
+    func opened(_ connection: RoomConnectionID, _ socket: WebSocket) {}
+    func receives(_ bytes: [UInt8], from connection: RoomConnectionID) -> Bool { true }
+    func sends(_ bytes: [UInt8], to connection: RoomConnectionID) -> Bool { true }
+    func joined(on connection: RoomConnectionID) -> Bool { false }
+    func closed(_ connection: RoomConnectionID) { ended.withLock { $0.append(connection) } }
+  }
+
+  @Test("a connection too many that does not answer the close frame is cut off at once")
+  func tooManyUnanswered() async throws {
+    let ends = Ends()
+    let rig = try await ServerRig.begin {
+      $0.hub.connectionsPerAddress = 1
+      // Longer than the test waits.
+      $0.socket.close = 3_600_000
+      $0.watch = ends
+    }
+    let (ann, _) = try await rig.member("ann")
+    let raw = try RawConnection(port: rig.server.port)
+    raw.send(
+      """
+      GET /room HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+      Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+      Sec-WebSocket-Protocol: millrace-room.1\r\n\r\n
+      """)
+    #expect(raw.readHead().hasPrefix("HTTP/1.1 101 "))
+    let frame = raw.readFrame()
+    #expect(frame?.opcode == 8 && frame?.payload.prefix(2) == [0x03, 0xF5])
+    try await serverWaits(until: "the end of the connection") { ends.count == 1 }
+    raw.close()
+    #expect(try await ann.isAlive())
+    await rig.server.stop()
+  }
+
   @Test("connections of an address that are too many are closed with 1013")
   func tooMany() async throws {
     let rig = try await ServerRig.begin { $0.hub.connectionsPerAddress = 2 }
@@ -133,6 +187,14 @@ import Testing
       $0.headers = [("Origin", "http://127.0.0.1:\(port)")]
     }
     try await own.opened()
+    // Another program's page on the same machine could end everybody's room.
+    for origin in ["http://127.0.0.1:1", "http://127.0.0.1", "http://localhost:3000", "https://127.0.0.1"] {
+      let other = try ServerMember(rig.server.port) {
+        $0.protocols = [RoomWire.subprotocol]
+        $0.headers = [("Origin", origin)]
+      }
+      #expect(try await other.closed().problem?.status == 403, "\(origin)")
+    }
     try await serverWaits(until: "the report") {
       rig.events.contains { event in
         if case .refused(let refusals) = event { refusals.latest.kind == .origin } else { false }

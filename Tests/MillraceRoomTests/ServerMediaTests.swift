@@ -8,6 +8,11 @@ import Testing
 
 /// Media that carry nothing, and say what a test has them say.
 final class ServerMediaDouble: RoomMedia {
+  private let endsInTime: Bool
+
+  /// - Parameter endsInTime: false: it never says that it has ended.
+  init(endsInTime: Bool = true) { self.endsInTime = endsInTime }
+
   private struct State {
     var report: (@Sendable (RoomMediaReport) -> Void)?
     var actions: [RoomAction] = []
@@ -23,7 +28,7 @@ final class ServerMediaDouble: RoomMedia {
 
   func end(_ done: @escaping @Sendable () -> Void) {
     state.withLock { $0.ends += 1 }
-    done()
+    if endsInTime { done() }
   }
 
   var actions: [RoomAction] { state.withLock { $0.actions } }
@@ -106,8 +111,18 @@ final class ServerMediaDouble: RoomMedia {
     #expect(
       words == [
         "began", "joined ann", "joined bob", "publishing", "subscription", "offer", "offer", "candidate",
-        "left bob", "left ann", "ended",
-      ])
+        "left bob",
+      ], "media that end get nothing more")
+  }
+
+  @Test("a hub stops in time also when its media do not end")
+  func endless() async throws {
+    let media = ServerMediaDouble(endsInTime: false)
+    let rig = try await begin(media) { $0.socket.close = 50 }
+    let (ann, _) = try await rig.member("ann")
+    await rig.server.stop()
+    #expect(try await ann.closed().code == 1001)
+    #expect(media.ends == 1)
   }
 
   @Test("an offer that media do not answer is refused in time, with nothing else going on")

@@ -31,7 +31,7 @@ import Testing
     #expect(head.status == 200 && head.body.isEmpty && head["ETag"] == page["ETag"])
     let post = try await get(rig, path, method: "POST")
     #expect(post.status == 405 && post["Allow"] == "GET, HEAD")
-    for other in ["/index.html", "/room.html", "//", "/room/", "/files"] {
+    for other in ["/index.html", "/room.html", "//", "/room/", "/files/"] {
       #expect(try await get(rig, other).status == 404)
     }
     #expect(try await get(rig, RoomWire.path).status == 426)

@@ -95,6 +95,7 @@ import Testing
     let rig = try await ServerRig.begin {
       $0.backlog = 2 * RoomLimits.messageBytes
       $0.hub.requestsPerSecond = 100_000
+      $0.hub.messageBytesPerSecond = 1_000_000_000
     }
     let (ann, _) = try await rig.member("ann")
     let (bob, _) = try await rig.member("bob")
@@ -109,11 +110,27 @@ import Testing
       sent += 1
     }
     #expect(try await ann.left("bob") == .dropped)
-    #expect(rig.events.contains(.stalled(address: "127.0.0.1")))
+    #expect(rig.events.contains(.stalled(address: "127.0.0.1")) && rig.server.counts.stalled == 1)
     let labels = (0..<sent).map { "\($0)" }
     try await serverWaits(until: "all messages") { Self.labels(eve) == labels }
     bob.socket.cancel()
     await rig.server.stop()
+  }
+
+  @Test("drops of slow members are reported at once, and then once a second")
+  func stallReports() {
+    var reports = StallReports()
+    let second: Nanoseconds = 1_000_000_000
+    let steps = [0, 1, 2].map { reports.take("\($0)", at: 5 + $0) }
+    #expect(steps == [.report, .wait(second - 1), .nothing])
+    let waiting = reports.takeWaiting(at: second + 5)
+    #expect(waiting == "2" && reports.count == 3)
+    let none = reports.takeWaiting(at: second + 5)
+    let next = reports.take("x", at: second + 6)
+    #expect(none == nil && next == .wait(second - 1))
+    _ = reports.takeWaiting(at: 2 * second + 6)
+    let later = reports.take("y", at: 4 * second)
+    #expect(later == .report && reports.count == 5)
   }
 
   private static func isLeaving(_ push: RoomPush) -> Bool {

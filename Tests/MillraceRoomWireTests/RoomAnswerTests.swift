@@ -27,6 +27,8 @@ private let bare = RoomJoined(peer, room: room, role: .viewer, rights: [])
 private let bareText =
   #"{"peer":"p1","room":"r1","role":"viewer","rights":[],"peers":[],"servers":[]}"#
 
+private let fileTicket = RoomFileTicket(fileID, ticket: "t", path: "/files/f1")
+
 private let answers: [AnswerSample] = [
   AnswerSample(RoomAnswer(1), #"{"answer":1,"ok":true}"#),
   AnswerSample(
@@ -42,6 +44,9 @@ private let answers: [AnswerSample] = [
     RoomAnswer(6, RoomDescription(.answer, "v=0")),
     #"{"answer":6,"ok":true,"payload":{"type":"answer","sdp":"v=0"}}"#),
   AnswerSample(RoomAnswer(7, RoomCalling(callID)), #"{"answer":7,"ok":true,"payload":{"call":"c1"}}"#),
+  AnswerSample(
+    RoomAnswer(7, fileTicket),
+    #"{"answer":7,"ok":true,"payload":{"id":"f1","ticket":"t","path":"/files/f1"}}"#),
   AnswerSample(
     RoomAnswer(8, RoomError(.tooManyRequests, "slow down", afterMilliseconds: 500)),
     #"{"answer":8,"ok":false,"error":{"name":"tooManyRequests","text":"slow down","afterMs":500}}"#),
@@ -61,6 +66,7 @@ private let answers: [AnswerSample] = [
     #expect(try RoomAnswer(1, joined).payload(RoomJoined.self) == joined)
     #expect(try RoomAnswer(1, bare).payload(RoomJoined.self) == bare)
     #expect(try RoomAnswer(1, RoomCalling(callID)).payload(RoomCalling.self) == RoomCalling(callID))
+    #expect(try RoomAnswer(1, fileTicket).payload(RoomFileTicket.self) == fileTicket)
     #expect(try RoomAnswer(1, RoomRoleChanged(.host)).payload(RoomRoleChanged.self) == RoomRoleChanged(.host))
     let description = RoomDescription(.offer, "v=0")
     #expect(description.isOffer && !RoomDescription(.answer, "").isOffer)
@@ -103,6 +109,14 @@ private let answers: [AnswerSample] = [
       if value == nil, name == "media" { continue }
       let found = Self.refusal(answer, RoomJoined.self)
       #expect(found?.name == .badPayload && found?.text.hasPrefix("\"payload.\(name)") == true)
+    }
+  }
+
+  @Test("every member of the answer to a file is checked", arguments: ["id", "ticket", "path"])
+  func wrongFile(name: String) {
+    for value: JSONValue? in [nil, 7] {
+      let answer = RoomAnswer(1, .success(fileTicket.json.with(name, value)))
+      #expect(Self.refusal(answer, RoomFileTicket.self)?.text == "\"payload.\(name)\" must be a string")
     }
   }
 

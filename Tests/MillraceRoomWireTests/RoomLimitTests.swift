@@ -30,6 +30,7 @@ private let bounds: [Bound] = [
   Bound("close", [:], "text", 4_096), Bound("call", ["to": "bob"], "text", 4_096),
   Bound("answerCall", ["call": "c1", "accept": true], "text", 4_096),
   Bound("hangUp", ["call": "c1"], "reason", 4_096), Bound("message", [:], "text", 4_096),
+  Bound("file", ["bytes": 1], "name", 255), Bound("file", ["name": "a", "bytes": 1], "type", 127, "bytes"),
   Bound("data", ["text": ""], "label", 64, "bytes"), Bound("candidate", [:], "mid", 64, "bytes"),
 ]
 

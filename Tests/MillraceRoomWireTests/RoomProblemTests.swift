@@ -51,6 +51,10 @@ private let payloads: [Refusal] = [
   Refusal("login", #"{"version":1,"user":"a b"}"#, "\"payload.user\" \(nameText)"),
   Refusal("join", #"{"room":""}"#, "\"payload.room\" \(nameText)"),
   Refusal("join", #"{"room":"r1","role":"owner"}"#, "\"payload.role\" must be one of host, viewer"),
+  Refusal("file", #"{"name":"","bytes":1}"#, "\"payload.name\" must not be empty"),
+  Refusal(
+    "file", #"{"name":"a","bytes":-1}"#,
+    "\"payload.bytes\" must be an integer from 0 to 9007199254740991"),
   Refusal("role", "{}", "\"payload.role\" must be one of host, viewer"),
   Refusal("publish", #"{"track":"screen","on":true}"#, "\"payload.track\" \(tracksText)"),
   Refusal("publish", #"{"track":"video","on":1}"#, "\"payload.on\" must be true or false"),

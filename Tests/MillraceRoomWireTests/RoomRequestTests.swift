@@ -30,6 +30,7 @@ import Testing
     "subscribe": ["track", "on", "peer", "all"], "sdp": ["type", "sdp"], "candidate": [], "kick": ["peer"],
     "close": [], "call": ["to"], "answerCall": ["call", "accept"], "hangUp": ["call"],
     "control": ["to", "command"], "data": ["label", "text", "base64"], "message": ["text"],
+    "file": ["name", "bytes"],
   ]
 
   @Test("a member is missing or null: it is named, unless it may be", arguments: operations)

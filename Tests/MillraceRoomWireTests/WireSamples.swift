@@ -69,6 +69,10 @@ let operations: [OperationSample] = [
   OperationSample(.data(RoomData("l", .bytes([]))), #"{"label":"l","base64":""}"#),
   OperationSample(.message("<b>ü</b>", to: other), #"{"text":"<b>ü</b>","to":"p2"}"#),
   OperationSample(.message(""), #"{"text":""}"#),
+  OperationSample(
+    .file(RoomFile("../<b>ü</b>.png", bytes: 70, type: "image/png")),
+    #"{"name":"../<b>ü</b>.png","bytes":70,"type":"image/png"}"#),
+  OperationSample(.file(RoomFile("a", bytes: 0)), #"{"name":"a","bytes":0}"#),
 ]
 
 /// A push, and its text on the wire.
@@ -124,6 +128,12 @@ let pushes: [PushSample] = [
   PushSample(
     .data(RoomData("chat", .bytes([1])), from: other), #"{"from":"p2","label":"chat","base64":"AQ=="}"#),
   PushSample(.message("hi", from: other), #"{"from":"p2","text":"hi"}"#),
+  PushSample(
+    .file(RoomFile("a.png", bytes: 70, type: "image/png"), id: fileID, from: other),
+    #"{"from":"p2","id":"f1","name":"a.png","bytes":70,"type":"image/png"}"#),
+  PushSample(
+    .file(RoomFile("a", bytes: 0), id: fileID, from: other),
+    #"{"from":"p2","id":"f1","name":"a","bytes":0}"#),
   PushSample(.authWillExpire(inMilliseconds: 30_000), #"{"inMs":30000}"#),
   PushSample(.kicked(.removed, text: "out"), #"{"reason":"removed","text":"out"}"#),
   PushSample(.kicked(.expired), #"{"reason":"expired"}"#),

@@ -7,6 +7,7 @@ let room = RoomName("r1")!
 let peer = RoomName("p1")!
 let other = RoomName("p2")!
 let callID = RoomName("c1")!
+let fileID = RoomName("f1")!
 
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 

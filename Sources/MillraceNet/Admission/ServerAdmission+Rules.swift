@@ -33,7 +33,7 @@ extension ServerAdmission {
     guard request.origins.count <= 1 else {
       return Refusal(kind: .origin, status: 403, text: "a request may have at most one Origin header")
     }
-    if let origin = request.origins.first, !isAllowed(origin, host, request.isFromLoopback) {
+    if let origin = request.origins.first, !isAllowed(origin, host, request) {
       return Refusal(
         kind: .origin, status: 403,
         text: "this origin is not allowed; add it to the server's \"origins\"",
@@ -72,11 +72,22 @@ extension ServerAdmission {
       || hosts.contains { $0 == "*" || Self.withoutTrailingDot($0.lowercased()) == host }
   }
 
-  private func isAllowed(_ origin: String, _ host: String, _ isFromLoopback: Bool) -> Bool {
+  private func isAllowed(_ origin: String, _ host: String, _ request: Request) -> Bool {
     let known = Self.canonical(origin)
     if origins.contains(where: { $0 == "*" || Self.canonical($0) == known }) { return true }
     guard let page = try? WebAddress(origin) else { return false }
-    return Self.withoutTrailingDot(page.host) == host || isFromLoopback && page.isLoopback
+    switch pages {
+    case .ofHost:
+      return Self.withoutTrailingDot(page.host) == host || request.isFromLoopback && page.isLoopback
+    case .ofServer(let isSecure):
+      guard page.isSecure || !isSecure, Self.withoutTrailingDot(page.host) == host else { return false }
+      return page.port == Self.port(in: request.hosts.first ?? "", of: page)
+    }
+  }
+
+  /// The port in a `Host` header; the default one of the page's scheme where there is none, as TLS may end before the server.
+  private static func port(in header: String, of page: WebAddress) -> Int? {
+    (try? WebAddress("\(page.scheme.rawValue)://\(header)"))?.port
   }
 
   /// An origin in a form that can be compared: with its port, which may be left out when it is the scheme's default.

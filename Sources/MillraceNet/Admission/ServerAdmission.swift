@@ -10,6 +10,8 @@ public struct ServerAdmission: Sendable, Hashable {
   /// Origins that may connect besides the server's own host and, for clients on this machine, loopback pages; for example
   /// `https://app.example.org`. `*` allows every origin. A client that sends no origin is not a browser, and is admitted.
   public var origins: [String] = []
+  /// Which pages need no entry there.
+  package var pages = Pages.ofHost
   /// Host names by which clients may address the server besides numeric addresses, `localhost`, the name it listens on and the names in
   /// its certificate. `*` allows every name.
   public var hosts: [String] = []
@@ -26,6 +28,15 @@ public struct ServerAdmission: Sendable, Hashable {
   public var halfOpenPerAddress = 32
   /// The largest request line and headers, in bytes together.
   public var maxRequestBytes = 16_384
+
+  /// Pages that may connect without being listed.
+  package enum Pages: Sendable, Hashable {
+    /// Those of the server's own host by any scheme and port, and from this machine loopback pages.
+    case ofHost
+    /// Those that come from the server itself: from the host and port that the request names, and over TLS where the server has it. For
+    /// servers at which a page of another program on the same host could do harm.
+    case ofServer(isSecure: Bool)
+  }
 
   /// Creates the default rules: loopback pages, no token, TLS required beyond this machine.
   public init() {}

@@ -10,6 +10,8 @@ struct ConnectionAttempt: Sendable {
   let proxy: NetProxy
   let trust: NetTrust
   let timeout: TimeAmount
+  /// The host is a server of this program.
+  var isOwnServer = false
 
   /// Connects, on the loop. The resulting channel carries bytes.
   /// - Parameter connected: receives the channel as soon as TCP is connected, before proxy and TLS, so that the caller can close it
@@ -19,7 +21,7 @@ struct ConnectionAttempt: Sendable {
   ) -> EventLoopFuture<any Channel> {
     do {
       let server = try proxy.server(for: address)
-      let context = address.isSecure ? try trust.context(for: address) : nil
+      let context = address.isSecure ? try trust.context(for: address, isOwn: isOwnServer) : nil
       let target = (host: server?.host ?? address.host, port: server?.port ?? address.port)
       let attempt = ClientBootstrap(group: loop).connectTimeout(timeout)
         .channelOption(.socketOption(.tcp_nodelay), value: 1)

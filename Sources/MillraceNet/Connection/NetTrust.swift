@@ -19,8 +19,9 @@ public enum NetTrust: Sendable, Hashable {
   }
 
   /// The TLS context for a host; connections with the same trust share it.
-  func context(for address: WebAddress) throws(NetError) -> NIOSSLContext {
-    if case .anyCertificate = self, !address.isLoopback {
+  /// - Parameter isOwn: the host is a server of this program.
+  func context(for address: WebAddress, isOwn: Bool = false) throws(NetError) -> NIOSSLContext {
+    if case .anyCertificate = self, !address.isLoopback, !isOwn {
       throw NetError(
         .tls,
         "the certificate of \"\(address.host)\" must be verified; verification may be disabled only for this machine"

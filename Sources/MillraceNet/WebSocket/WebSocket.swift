@@ -53,7 +53,7 @@ public final class WebSocket: Sendable {
   /// socket ends first. A message larger than the whole limit is accepted when nothing else waits. A message sent before `opened` or after
   /// the end is discarded.
   public func send(_ bytes: [UInt8], isText: Bool) -> Bool {
-    let count = bytes.count
+    let count = bytes.count + limits.messageCost
     switch waiting.add(count) {
     case .accepted:
       onLoop { $0.write(bytes, isText: isText, count) }
@@ -68,7 +68,7 @@ public final class WebSocket: Sendable {
   /// Sends a text message.
   public func send(text: String) -> Bool { send(Array(text.utf8), isText: true) }
 
-  /// Bytes waiting to be sent.
+  /// Bytes waiting to be sent, as the limits count them.
   public var backlog: Int { waiting.bytes }
 
   /// Sends a close frame and waits for the peer's, at most as long as the limits allow. A code that must not be sent (RFC 6455
@@ -164,7 +164,7 @@ public final class WebSocket: Sendable {
     }
     let opening = ConnectionAttempt(
       address: request.address, proxy: request.proxy, trust: request.trust,
-      timeout: .milliseconds(Int64(time)))
+      timeout: .milliseconds(Int64(time)), isOwnServer: request.isOwnServer)
     let key = NIOWebSocketClientUpgrader.randomRequestKey()
     let bound = NIOLoopBound(self, eventLoop: loop.loop)
     opening.open(on: loop.loop) { bound.value.keep($0) }.flatMap { [self] channel in

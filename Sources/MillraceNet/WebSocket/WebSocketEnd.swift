@@ -43,6 +43,9 @@ public struct WebSocketLimits: Sendable, Hashable {
   public var message = 1 << 20
   /// Bytes that may wait to be sent; beyond that `send` refuses, except for a message with nothing before it.
   public var backlog = 1 << 20
+  /// What each message that waits counts besides its bytes: it takes a buffer and a place in queues, however small it is. For servers
+  /// that send what others have them send.
+  package var messageCost = 0
   /// Milliseconds to open: DNS lookup, TCP, proxy, TLS, handshake. For a server: the client's time to send its request.
   public var open = 10_000
   /// Milliseconds between pings; 0: none are sent, and an unresponsive peer is not detected.

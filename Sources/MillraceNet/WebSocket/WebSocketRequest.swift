@@ -14,6 +14,8 @@ public struct WebSocketRequest: Sendable {
   public var trust = NetTrust.system
   /// The loop that owns the socket: that of its session (`NetLoop.assign`). Nil: `NetLoop.shared`.
   public var loop: NetLoop?
+  /// The host is a server of this program at an address of this machine, where `NetTrust.anyCertificate` may be used.
+  package var isOwnServer = false
 
   /// Allows a credential in headers or query although the URL uses no TLS and is not loopback. Anyone on the way can then read and use it.
   public var allowsPlainCredentials = false

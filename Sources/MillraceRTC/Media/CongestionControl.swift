@@ -107,9 +107,13 @@ package final class CongestionControl {
   package func extend(
     sound: ClosedRange<Int>?, video: ClosedRange<Int>?, sounds: Int, videos: Int, reported: [UInt32]
   ) {
+    let beginsVideo = settings.video == nil && video != nil
     (settings.sound, settings.video) = (sound, video)
     (settings.sounds, settings.videos, settings.reported) = (sounds, videos, reported)
-    estimator.set(Self.limits(settings))
+    guard beginsVideo else { return estimator.set(Self.limits(settings)) }
+    // What sound alone has shown is hardly more than sound takes: pictures would never be given anything.
+    estimator = BandwidthEstimator(Self.limits(settings))
+    if settings.readsFeedback { history = TransportFeedbackHistory(capacity: Self.mostRemembered.video) }
   }
 
   // MARK: Sending
@@ -174,13 +178,19 @@ package final class CongestionControl {
   /// - Parameters:
   ///   - sounds: media of sound among which their part is shared.
   ///   - videos: those of pictures.
-  package func takeAllocation(sounds: Int = 1, videos: Int = 1) -> (sound: Int, video: Int)? {
+  ///   - soundSent: bits a second of sound that is sent on as it comes: no encoder will take more, so that no more is kept back from the
+  ///     pictures; nil: encoders make it.
+  package func takeAllocation(
+    sounds: Int = 1, videos: Int = 1, soundSent: Int? = nil
+  ) -> (sound: Int, video: Int)? {
     let (sounds, videos) = (max(1, sounds), max(1, videos))
     // Packets of several media at once are, for their heads, more packets of one.
-    let audio = settings.sound.map {
-      MediaAllocation.Audio(
-        minimum: Int64($0.lowerBound * sounds), maximum: Int64($0.upperBound * sounds),
-        packetTime: Self.packetTime / Int64(sounds))
+    let audio = settings.sound.map { range in
+      let least = range.lowerBound * sounds
+      let most = range.upperBound * sounds
+      let used = soundSent.map { min(most, max(least, $0 / 4 * 5)) } ?? most
+      return MediaAllocation.Audio(
+        minimum: Int64(least), maximum: Int64(used), packetTime: Self.packetTime / Int64(sounds))
     }
     let video = settings.video.map {
       MediaAllocation.Video(floor: Int64($0.lowerBound), maximum: Int64($0.upperBound * videos))

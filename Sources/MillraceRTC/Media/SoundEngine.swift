@@ -263,12 +263,18 @@ package final class SoundEngine {
       if let sender, let block = report.blocks.block(about: sender.ssrc) { self.sender?.note(block, at: now) }
     case .goodbye(let goodbye):
       for index in 0..<goodbye.count {
-        goodbyes.note(goodbye[index], at: now)
-        end(goodbye[index], reason: goodbye.reasonText)
+        leave(goodbye[index], reason: goodbye.reasonText, at: now)
         observer?.sourceLeft(goodbye[index])
       }
     default: break
     }
+  }
+
+  /// A source of the peer has said goodbye. Where no sound is received, none can be meant.
+  package func leave(_ ssrc: UInt32, reason: String?, at now: Nanoseconds) {
+    guard media.direction.receives else { return }
+    goodbyes.note(ssrc, at: now)
+    end(ssrc, reason: reason)
   }
 
   private func end(_ ssrc: UInt32, reason: String?) {

@@ -6,6 +6,9 @@ internal import MillraceRTCWire
 /// Gaps and the order of a source stay as they are, so that the receiver sees what was lost. When the source changes, begins again, or
 /// leaves out more than a receiver takes for a loss, the stream continues at the next number, and its timestamp moves by the time that
 /// has passed. No heap request.
+///
+/// What a source sends beside its sound is not sent on, and has taken numbers: keys (RFC 4733), comfort noise (RFC 3389) and packets
+/// without a payload that probe the network leave gaps, which the receiver takes for losses and conceals.
 struct SoundForwarder: Sendable {
   /// What a packet is sent with.
   struct Place: Sendable, Equatable {

@@ -223,9 +223,16 @@ package final class VideoEngine {
       end(oldest.ssrc, reason: nil)
     }
     let made = VideoReceiver(ssrc: ssrc, formats, parameterSets: media.parameterSets, at: now)
-    if let time = sender?.statistics.smoothedRoundTrip { made.roundTrip = time }
+    if let time = knownRoundTrip ?? sender?.statistics.smoothedRoundTrip { made.roundTrip = time }
     receivers.append(made)
     return made
+  }
+
+  /// A source of the peer has said goodbye. Where no pictures are received, none can be meant.
+  package func leave(_ ssrc: UInt32, reason: String?, at now: Nanoseconds) {
+    guard media.direction.receives else { return }
+    goodbyes.note(ssrc, at: now)
+    end(ssrc, reason: reason)
   }
 
   private func end(_ ssrc: UInt32, reason: String?) {
@@ -262,8 +269,7 @@ package final class VideoEngine {
       if let sender, let block = report.blocks.block(about: sender.ssrc) { note(block, sender, at: now) }
     case .goodbye(let goodbye):
       for index in 0..<goodbye.count {
-        goodbyes.note(goodbye[index], at: now)
-        end(goodbye[index], reason: goodbye.reasonText)
+        leave(goodbye[index], reason: goodbye.reasonText, at: now)
         observer?.sourceLeft(goodbye[index])
       }
     case .nack(let nack): answer(nack, at: now)

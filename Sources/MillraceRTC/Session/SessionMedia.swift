@@ -32,6 +32,8 @@ final class SessionMedia {
     var roundTrip: Nanoseconds?
   }
 
+  /// Sources that may leave in one datagram, which has room for 280: as many as `EndedSources` keeps. Others are silent from now on.
+  private static let mostLeaving = 64
   /// Datagrams of feedback at once: after a burst of loss one may not have room for everything.
   private static let mostFeedback = 8
   /// A medium that was given nothing for as long has no part of what the network carries.
@@ -53,6 +55,8 @@ final class SessionMedia {
   private let seed: UInt64
   private let congestion: CongestionControl
   private let feedback: SessionFeedback
+  /// What is sent on, and not encoded here.
+  private var forwarded = ForwardedRate()
   private var refused = 0
   private var remb: [UInt32] = []
   /// The latest times to the peer and back.
@@ -173,6 +177,7 @@ final class SessionMedia {
   func forward(_ sound: ReceivedSound, _ payload: Span<UInt8>, on medium: Int, at now: Nanoseconds) {
     guard let engine = self.sound(medium) else { return }
     noteSent(on: medium, at: now)
+    forwarded.note(payload.count, at: now)
     engine.forward(sound, payload, at: now)
   }
 
@@ -257,14 +262,11 @@ final class SessionMedia {
   /// What is behind something that cannot be skipped is not read.
   private func take(reports bytes: Span<UInt8>, at now: Nanoseconds) {
     var reader = RTCPReader(bytes)
+    var left = 0
     while true {
       do throws(RTCPProblem) {
         guard let packet = try reader.next() else { break }
-        for index in media.indices {
-          media[index].sound?.take(packet, at: now)
-          media[index].video?.take(packet, at: now)
-        }
-        congestion.take(packet, at: now)
+        take(packet, &left, at: now)
       } catch {
         refused += 1
         guard error.canReadNext else { break }
@@ -276,6 +278,33 @@ final class SessionMedia {
       for index in media.indices { media[index].video?.note(roundTrip: time) }
     }
     allocate(at: now)
+  }
+
+  /// - Parameter left: sources that have left in the datagram so far.
+  private func take(_ packet: RTCPPacket, _ left: inout Int, at now: Nanoseconds) {
+    switch packet {
+    case .goodbye(let goodbye):
+      let reason = goodbye.reasonText
+      for index in 0..<goodbye.count where left < Self.mostLeaving {
+        left += 1
+        leave(goodbye[index], reason: reason, at: now)
+      }
+    default:
+      for index in media.indices {
+        media[index].sound?.take(packet, at: now)
+        media[index].video?.take(packet, at: now)
+      }
+      congestion.take(packet, at: now)
+    }
+  }
+
+  /// A source is over, in whatever medium it was.
+  private func leave(_ ssrc: UInt32, reason: String?, at now: Nanoseconds) {
+    for index in media.indices {
+      media[index].sound?.leave(ssrc, reason: reason, at: now)
+      media[index].video?.leave(ssrc, reason: reason, at: now)
+    }
+    sourceLeft(ssrc)
   }
 
   /// From here to the peer and back; nil: not known yet.
@@ -298,7 +327,10 @@ final class SessionMedia {
       guard let sentAt = media[index].sentAt, now &- sentAt < Self.idleAfter else { continue }
       if media[index].sound != nil { sounds += 1 } else { videos += 1 }
     }
-    guard let share = congestion.takeAllocation(sounds: sounds, videos: videos) else { return }
+    let sent = forwarded.bitrate(at: now)
+    guard let share = congestion.takeAllocation(sounds: sounds, videos: videos, soundSent: sent) else {
+      return
+    }
     observer?.mediaAllocated(sound: share.sound, video: share.video)
   }
 

@@ -34,7 +34,7 @@ final class CallChannels {
   init(_ context: CallContext) {
     self.context = context
     room = context.settings.textRoom.map { TextRoomChannel($0) }
-    guard context.settings.hasDataPorts || room != nil else { return }
+    guard context.settings.hasDataPorts || context.settings.sendsEvents || room != nil else { return }
     let label = room == nil ? context.settings.dataLabel : TextRoomChannel.label
     ports = [.node(context.exchange, label: label, context.settings.dataDelivery)]
   }
@@ -80,7 +80,9 @@ final class CallChannels {
     var next: Nanoseconds?
     for port in ports {
       switch drain(port, into: signalling, at: now) {
-      case .nothing, .unsupported: break
+      // What comes from here on waits for the next run.
+      case .nothing: continue
+      case .unsupported: break
       case .waits:
         next = now + Self.retry
         continue
@@ -113,7 +115,8 @@ final class CallChannels {
   /// Sends what waits at the node's port by the signalling.
   private func drain(_ port: ChannelPort, into signalling: (any Signalling)?, at now: Nanoseconds) -> Drained
   {
-    guard case .node(let exchange, let label, _) = port, let signalling else { return .unsupported }
+    guard case .node(let exchange, let label, _) = port, let signalling, signalling.traits.carriesMessages
+    else { return .unsupported }
     let queue = exchange.dataUp
     defer { if queue.takeRequest() { exchange.waker.wake() } }
     while let record = queue.peek() {

@@ -142,8 +142,10 @@ final class CallCommands {
     case .data(let data): send(data)
     case .refreshAuth(let token): refresh(token)
     case .hangUp: Self.refusal("there is one call only; leave \"call\" out")
-    case .extra("requestKeyFrame", _): call.requestKeyFrames()
+    case .extra("requestKeyFrame", let payload): call.requestKeyFrames(place: payload["medium"]?.integer)
     case .extra("dtmf", let payload): dial(payload)
+    case .extra(let name, _) where call.signalling == nil:
+      Self.refusal("\"\(name)\" has come between two attempts to connect; it is discarded")
     case .extra(let name, _):
       Self.refusal("\"\(name)\" is not supported; there are requestKeyFrame and dtmf")
     default: Self.refusal("\"\(command.name)\" is not supported by this form of signalling")

@@ -210,11 +210,22 @@ struct CallMachine {
     case .sessionFailed(let id, let error): failed(id, error, tells: false, at: now)
     case .event(let event): actions.append(.post(event))
     case .slot(let mid, let track, let peer): actions.append(.slot(mid: mid, track: track, peer: peer))
+    case .ready(let isComplete): ready(isComplete, at: now)
     case .wantsKeyFrame: actions.append(.wantKeyFrame)
     case .data(let label, let bytes, let isText, let peer):
       actions.append(.deliver(label: label, bytes, isText: isText, from: peer))
     case .closed(let error): fail(error, at: now)
     }
+  }
+
+  /// The signalling has arrived. Where sessions follow, it waits for others now, and what has failed before is over once it holds.
+  private mutating func ready(_ isComplete: Bool, at now: Nanoseconds) {
+    guard !isUp, stableAt == nil else { return }
+    stableAt = now + Self.stable
+    guard isComplete else { return change(.connecting) }
+    isUp = true
+    actions.append(.post(.connected))
+    change(.listening)
   }
 
   /// More sessions than this are no room or audience of one node; without a limit a server could use up the memory.

@@ -65,6 +65,7 @@ final class CallSession {
   private var receivedPictureCodecs = [UInt8](repeating: 0, count: 128)
   /// The place of each medium among those of its kind that are received.
   private var places: [UInt8] = []
+  private var slots = CallSlots()
   private var soundSources: [UInt32] = []
   private var pictureSources: [UInt32] = []
   /// Sources of which pictures were left out here: the next one that is handed over follows a loss.
@@ -162,12 +163,24 @@ final class CallSession {
   /// Says whose packets a medium carries from now on.
   func assign(mid: String, _ track: DialogTrack, to peer: String?) {
     guard let place = place(of: mid, track == .audio ? .audio : .video) else { return }
+    slots.assign(track, place, to: peer)
     context.post(
       .extra(
         name: "slot",
         payload: .object([
           "track": .string(track.rawValue), "slot": .integer(place + 1), "peer": peer.map { .string($0) },
         ])))
+  }
+
+  /// Asks for a key frame of the pictures at a place among those that are received; nil: of all.
+  func requestKeyFrame(place: Int?) {
+    guard let place else {
+      session?.requestKeyFrame()
+      return
+    }
+    let media = session?.media ?? []
+    let received = media.indices.filter { media[$0].kind == .video && media[$0].direction.receives }
+    if received.indices.contains(place) { session?.requestKeyFrame(medium: received[place]) }
   }
 
   /// The place of a medium among those of its kind that are received.
@@ -321,12 +334,13 @@ extension CallSession: RTCSessionObserver {
       return
     }
     let exchange = context.exchange
+    let place = place(of: picture.medium)
     let head = PictureDownHead(
       source: number(picture.ssrc), arrival: picture.arrival, timestamp: picture.timestamp,
       capture: picture.capture, codec: codec, isKey: picture.isKey,
       isDamaged: picture.isDamaged,
       followsLoss: picture.followsLoss || pictureGaps.contains(picture.ssrc),
-      medium: place(of: picture.medium))
+      medium: place, sound: slots.sound(ofPictures: place))
     let start = PictureDownHead.byteCount
     let count = start + bytes.count
     guard bytes.count <= RTCExchange.pictureBytes, exchange.pictureDown.hasRoom(count) else {

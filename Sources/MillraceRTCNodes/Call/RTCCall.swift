@@ -474,9 +474,10 @@ extension RTCCall {
 
   func hangUp() { context.note(.hangUp) }
 
-  /// Asks every peer that sends pictures for a key frame. Nil: it was asked for, or nobody sends pictures yet.
-  func requestKeyFrames() -> DialogError? {
-    for session in sessions where session.isConnected { session.session?.requestKeyFrame() }
+  /// Asks the peers that send pictures for a key frame. Nil: it was asked for, or nobody sends pictures yet.
+  /// - Parameter place: of the medium among those that a session receives; nil: all.
+  func requestKeyFrames(place: Int? = nil) -> DialogError? {
+    for session in sessions where session.isConnected { session.requestKeyFrame(place: place) }
     return nil
   }
 

@@ -40,6 +40,8 @@ struct RTCCallSettings: Sendable {
   var opensChannels: Bool?
   /// The node has ports for data: messages go there, and not into events.
   var hasDataPorts = false
+  /// The node sends events of other nodes as messages; what comes goes into events all the same.
+  var sendsEvents = false
   /// The signalling has a key that the command `refreshAuth` replaces.
   var takesToken = false
   /// The messages are those of a room of Janus' plugin TextRoom, on the channel that this has.

@@ -53,6 +53,11 @@ enum PictureCodec: UInt8, Sendable { case h264 = 1, vp8 = 2 }
 /// The head of an encoded picture that has come.
 struct PictureDownHead: MediaHead {
   static let byteCount = 40
+  /// In `sound`: nobody says whose sound is whose, so that any of the session counts.
+  static let anySound = UInt8.max
+  /// In `sound`: the participant is not heard.
+  static let noSound = UInt8.max - 1
+
   var source: UInt64
   /// When it was complete, on the monotonic clock.
   var arrival: Nanoseconds
@@ -68,4 +73,6 @@ struct PictureDownHead: MediaHead {
   var followsLoss: Bool
   /// Which of the session's received media of its kind it came in, from 0.
   var medium: UInt8 = 0
+  /// In which of the session's received media of sound its participant is heard, as in `SoundDownHead`.
+  var sound: UInt8 = PictureDownHead.anySound
 }

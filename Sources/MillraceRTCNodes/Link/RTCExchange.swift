@@ -12,7 +12,8 @@ final class RTCExchange: Sendable {
   /// Bytes of the largest packet of sound, in either direction: PCM of 120 ms at 48 kHz in stereo.
   static let soundBytes = 24_576
   /// The same for sound that is not L16: 120 ms of Opus at 510 kbit/s, 7,650 bytes, with its head (RFC 6716 section 2.1.1). And the bytes of
-  /// a queue: two seconds of a voice at 32 kb/s, or a quarter of a second of eight. A queue walks through all of its memory.
+  /// a queue: two seconds of a voice at 32 kb/s, or a quarter of a second of eight; where more sources may be heard, that queue is so much
+  /// larger. A queue walks through all of its memory.
   static let compressedSound = (largest: 7_720, queue: 16_384)
   /// Bytes of a queue for L16: 300 ms of 48 kHz in stereo.
   private static let soundQueueBytes = 65_536
@@ -28,6 +29,13 @@ final class RTCExchange: Sendable {
     var sendsSound = false, hearsSound = false, sendsPictures = false, seesPictures = false, hasData = false
     /// Sound may be L16, whose packets are larger and more than those of other codecs.
     var hasL16 = false
+    /// Sources that may be heard at the same time.
+    var sources = SoundMixer.usualSources
+
+    /// Times eight sources, rounded up.
+    fileprivate var eights: Int {
+      max(1, (sources + SoundMixer.usualSources - 1) / SoundMixer.usualSources)
+    }
   }
 
   let soundUp, soundDown, pictureUp, pictureDown, dataUp, dataDown, commands, events: ByteQueue
@@ -66,7 +74,7 @@ final class RTCExchange: Sendable {
     let largest = use.hasL16 ? Self.soundBytes : Self.compressedSound.largest
     let bytes = use.hasL16 ? Self.soundQueueBytes : Self.compressedSound.queue
     soundUp = queue(use.sendsSound, largest, bytes)
-    soundDown = queue(use.hearsSound, largest, bytes)
+    soundDown = queue(use.hearsSound, largest, bytes * use.eights)
     pictureUp = queue(use.sendsPictures, Self.pictureBytes + 64, 4 << 20)
     pictureDown = queue(use.seesPictures, Self.pictureBytes + 64, 4 << 20)
     dataUp = queue(use.hasData, Self.dataBytes + 64, 1 << 20)

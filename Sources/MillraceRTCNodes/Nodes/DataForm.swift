@@ -76,7 +76,7 @@ enum DataForm {
   }
 
   /// Types of nodes with sessions that have data channels.
-  private static let hosts = ["rtc.whip", "rtc.whep", "rtc.rts", "rtc.janus"]
+  private static let hosts = ["rtc.whip", "rtc.whep", "rtc.rts", "rtc.janus", "rtc.peer"]
 
   /// The node whose sessions have the channel.
   /// - Throws: that there is none, and which there are.

@@ -60,8 +60,7 @@ enum RTCCallParameters {
     session.connect = .milliseconds(Int64(parameters.integer("connect")))
     let bitrate = parameters.integer("bitrate")
     session.soundBitrate = min(leastSound, bitrate)...bitrate
-    let videoBitrate = parameters.integer("videoBitrate")
-    session.videoBitrate = min(leastVideo, videoBitrate)...videoBitrate
+    session.videoBitrate = videoBitrate(parameters)
     session.sections = []
     if media.audio != .inactive { session.sections.append(sound(setup, media.audio)) }
     if media.video != .inactive {
@@ -71,6 +70,12 @@ enum RTCCallParameters {
     // A data channel of another node may be attached at any time.
     session.sections.append(.data())
     return session
+  }
+
+  /// Bits a second of the pictures of one medium.
+  static func videoBitrate(_ parameters: ParameterValues) -> ClosedRange<Int> {
+    let most = parameters.integer("videoBitrate")
+    return min(leastVideo, most)...most
   }
 
   private static func sound(_ setup: borrowing NodeSetup, _ direction: MediaDirection) -> MediaSection {
@@ -112,7 +117,8 @@ enum RTCCallParameters {
       "\(quoted) \(wrong) of this machine", parameter: "interfaces", cure: "use some of \(shown)\(others)")
   }
 
-  private static func ice(_ parameters: ParameterValues) -> ICESettings {
+  /// The parameters of ICE, without the servers.
+  static func ice(_ parameters: ParameterValues) -> ICESettings {
     var ice = ICESettings()
     ice.isLite = parameters.bool("lite")
     ice.isRelayOnly = parameters.string("policy") == "relay"

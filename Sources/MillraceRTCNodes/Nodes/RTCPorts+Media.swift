@@ -5,17 +5,22 @@ internal import MillraceRTCSound
 
 /// Sound and pictures of the ports, in both directions.
 extension RTCPorts {
-  /// Hands over the oldest packets of sound and pictures. True when there were any: the thread of the sessions is to be woken.
-  mutating func sendMedia(_ ports: inout Ports) -> Bool {
-    var isBusy = false
+  /// Hands over the oldest packets of sound and pictures.
+  /// - Returns: whether there were any, so that the thread of the sessions is to be woken; and whether something can be heard or seen in them.
+  mutating func sendMedia(_ ports: inout Ports) -> (any: Bool, perceptible: Bool) {
+    var (isBusy, isPerceptible) = (false, false)
     if let input = inputs.audio, let soundUp {
-      if soundUp.part.process(&ports, input: input, exchange: exchange) { isBusy = true }
+      if soundUp.part.process(&ports, input: input, exchange: exchange) {
+        (isBusy, isPerceptible) = (true, !soundUp.part.isSilent)
+      }
       if let refusal = soundUp.part.takeRefusal() { post(refusal, &ports) }
     }
     if let input = inputs.video, let pictureUp {
-      if pictureUp.part.process(&ports, input: input, exchange: exchange) { isBusy = true }
+      if pictureUp.part.process(&ports, input: input, exchange: exchange) {
+        (isBusy, isPerceptible) = (true, true)
+      }
     }
-    return isBusy
+    return (isBusy, isPerceptible)
   }
 
   /// Emits what is due of the received sound and pictures. True when anything was done; otherwise the node is called when something is
@@ -47,10 +52,12 @@ extension RTCPorts {
     if let capture = track.downlink.part.nextCapture(exchange) {
       // Of the same session: with several the clocks of their senders differ.
       let source = track.downlink.part.nextSource(exchange)
-      playTime = soundDown?.part.playTime(ofCapture: capture, source: source)
+      let sound = track.downlink.part.nextSound(exchange)
+      playTime = soundDown?.part.playTime(ofCapture: capture, source: source, sound: sound)
     }
     return try track.downlink.part.process(
-      &ports, output: track.output, exchange: exchange, playTime: playTime)
+      &ports, output: track.output, exchange: exchange, playTime: playTime,
+      isShared: picturesDown.count > 1)
   }
 
   /// By hand, since iterating an array makes a heap request an element in debug builds.
@@ -125,7 +132,13 @@ extension RTCPorts {
     }
     var settings = SoundDownlinkSettings()
     settings.delays = delays(setup.parameters)
-    return PortPart(try SoundDownlink(shape, settings, taps: taps))
+    let sources = soundSources(setup.parameters)
+    return PortPart(try SoundDownlink(shape, settings, taps: taps, sources: sources))
+  }
+
+  /// Sources that are heard at the same time: as many as have slots, where the node has the parameter `slots`.
+  static func soundSources(_ parameters: ParameterValues) -> Int {
+    max(SoundMixer.usualSources, parameters.has("slots") ? parameters.integer("slots") : 0)
   }
 
   /// How long received sound waits for late packets: `jitterLeast` to `jitterMost`.

@@ -81,7 +81,7 @@ struct RTCPorts: ~Copyable {
   private let hasSources: Bool
   /// Since when nothing received is emitted any more; nil: the graph does not drain.
   private var isDeafSince: Nanoseconds?
-  /// When the node last took something of its inputs.
+  /// When the node last took something of its inputs that is not silence.
   private var lastFed = Nanoseconds.min
   /// How long sound that was received is played at most after the end of the sessions: as long as it may wait for late packets.
   private let longestPlay: Nanoseconds
@@ -103,6 +103,7 @@ struct RTCPorts: ~Copyable {
     let parameters = setup.parameters
     var use = Self.use(inputs, outputs)
     use.hasL16 = sound?.codecs.contains { $0.kind == .l16 } ?? false
+    use.sources = Self.soundSources(parameters)
     let exchange = RTCExchange(use, events: parameters.integer("eventBytes"), waker: setup.waker)
     let soundUp = try Self.soundUp(setup, inputs.audio, sound)
     let soundDown = try Self.soundDown(setup, outputs)
@@ -206,12 +207,10 @@ struct RTCPorts: ~Copyable {
     let data = try messages.work(&ports)
     if data.sent || data.wantsMore { exchange.wakeSessions() }
     if commands.feed(&ports) || data.isAny { isBusy = true }
-    let hasSent = sendMedia(&ports)
-    if hasSent { exchange.wakeSessions() }
-    if hasSent || data.sent {
-      lastFed = ports.now
-      isBusy = true
-    }
+    let media = sendMedia(&ports)
+    if media.any { exchange.wakeSessions() }
+    if media.any || data.sent { isBusy = true }
+    if media.perceptible || data.sent { lastFed = ports.now }
     if isDeafSince != nil { discardMedia() } else if try receiveMedia(&ports) { isBusy = true }
     if isBusy { ports.wake(at: ports.now) }
     return isBusy

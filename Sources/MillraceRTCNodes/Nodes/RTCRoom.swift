@@ -20,18 +20,24 @@ public struct RTCRoom: Node, ~Copyable {
     let media = RoomForm.media(setup)
     var settings = try RTCCallParameters.settings(setup, media)
     settings.takesToken = !parameters.has("listen")
-    settings.hasDataPorts =
-      settings.hasDataPorts || setup.inputs.indices.contains { $0 > 3 && setup.inputs[$0].isLinked }
+    settings.sendsEvents = setup.inputs.indices.contains { $0 > 3 && setup.inputs[$0].isLinked }
+    // The hub looks for its candidates before it answers an offer.
+    settings.signal += .milliseconds(Int64(RoomClientSettings.describing))
     let call = settings
     session = try RTCPorts(kept, Self.inputs(setup), Self.outputs(setup)) { (exchange) throws(NodeProblem) in
       if parameters.has("listen") {
         return try HostedRoomCall(kept, exchange, call, media)
       }
       let form = try RoomForm.client(parameters, media)
+      let latest = Locked<RoomClient?>(nil)
       return try RTCNodeCall(kept, exchange, call) { attempt in
         var form = form
         if let token = attempt.token { form.token = token }
-        return .success(RoomClient(form))
+        // What commands have changed holds for the attempts to come.
+        form.wishes = latest.withLock { $0 }?.wishes
+        let client = RoomClient(form)
+        latest.withLock { $0 = client }
+        return .success(client)
       }
     }
   }
@@ -98,17 +104,22 @@ final class HostedRoomCall: Sendable {
     _ setup: borrowing NodeSetup, _ exchange: RTCExchange, _ settings: RTCCallSettings, _ media: SignalMedia
   ) throws(NodeProblem) {
     let parameters = setup.parameters
-    let host = RoomHost(RoomForm.server(parameters))
+    let pictures = RTCResolution.videoFormat(parameters, setup.inputs[1].shape)
+    let own = RoomForm.ownKey()
+    let host = RoomHost(RoomForm.server(parameters, pictures: pictures, own: own))
     self.host = host
+    let latest = Locked<HostedRoomClient?>(nil)
     call = try RTCNodeCall(setup, exchange, settings) { attempt in
-      .success(
-        HostedRoomClient(host, tells: attempt.number == 1) { port in
-          do throws(NodeProblem) {
-            return .success(try RoomForm.client(parameters, media, port: port))
-          } catch {
-            return .failure(RTCError.failed.error(error.description, reaction: .refuse))
-          }
-        })
+      let earlier = latest.withLock { $0 }?.wishes
+      let client = HostedRoomClient(host, tells: attempt.number == 1, earlier: earlier) { port in
+        do throws(NodeProblem) {
+          return .success(try RoomForm.client(parameters, media, port: port, own: own))
+        } catch {
+          return .failure(RTCError.failed.error(error.description, reaction: .refuse))
+        }
+      }
+      latest.withLock { $0 = client }
+      return .success(client)
     }
     host.start()
   }

@@ -2,13 +2,15 @@ internal import MillraceCore
 internal import MillraceCrypto
 internal import MillraceDialog
 internal import MillraceNet
+internal import MillraceRTC
 internal import MillraceRTCSignal
 internal import MillraceRTCWire
 internal import MillraceRoom
 internal import MillraceRoomWire
 internal import MillraceService
 
-/// The parameters of `rtc.room`, their checks, and the settings of its signalling and of a hub of its own.
+/// The parameters of `rtc.room`, their checks, and the settings of its signalling and of a hub of its own. `rtc.peer` shares those of
+/// membership.
 enum RoomForm {
   /// Participants with outputs of their own.
   static let tracks = 8
@@ -109,6 +111,7 @@ enum RoomForm {
       checkClient(&resolution)
     }
     checkOutputs(&resolution)
+    checkLabel(&resolution)
     RTCResolution.checkSession(&resolution)
     RTCResolution.resolveOutputs(&resolution)
     resolveTracks(&resolution)
@@ -149,7 +152,15 @@ enum RoomForm {
     } catch { resolution.refuse(error.parameter, error.text, cure: error.cure) }
   }
 
-  /// Single participants come in PCM, and pictures at one kind of output.
+  private static func checkLabel(_ resolution: inout Resolution) {
+    let count = resolution.parameters.string("dataLabel").utf8.count
+    guard count > RoomLimits.labelBytes else { return }
+    resolution.refuse(
+      "dataLabel", "the label has \(count) bytes, and a room takes \(RoomLimits.labelBytes) at most",
+      cure: "set a shorter one")
+  }
+
+  /// Opus is one participant; single participants come in PCM, and pictures at one kind of output.
   private static func checkOutputs(_ resolution: inout Resolution) {
     func linked(_ name: String) -> Bool { resolution.wanted[name]?.isEmpty == false }
     let sounds = (1...tracks).map { "audio\($0)" }.filter(linked)
@@ -159,6 +170,7 @@ enum RoomForm {
         "format", "\"\(first)\" is linked, and single participants come as PCM only",
         cure: "leave \"format\" out")
     }
+    checkOpus(&resolution)
     if let first = pictures.first, linked("video") {
       resolution.refuse(
         nil, "both \"video\" and \"\(first)\" are linked",
@@ -173,6 +185,17 @@ enum RoomForm {
         resolution.refuse("mode", "\"\(video)\" is linked, and a mix has no pictures", cure: cure)
       }
     }
+  }
+
+  /// Packets of Opus are passed on, and cannot be mixed: without a hub that mixes they are those of one participant.
+  private static func checkOpus(_ resolution: inout Resolution) {
+    let parameters = resolution.parameters
+    guard parameters.string("format") == "opus", parameters.integer("slots") > 1,
+      !(parameters.has("listen") && parameters.string("mode") == "mix")
+    else { return }
+    resolution.refuse(
+      "format", "Opus carries one participant, and \(parameters.integer("slots")) are to be heard",
+      cure: "set \"slots\" to 1, or leave \"format\" out")
   }
 
   private static func resolveTracks(_ resolution: inout Resolution) {
@@ -192,9 +215,11 @@ enum RoomForm {
   // MARK: Settings
 
   /// How the node takes part.
-  /// - Parameter port: of the hub of this node; nil: it joins another one.
+  /// - Parameters:
+  ///   - port: of the hub of this node; nil: it joins another one.
+  ///   - own: lets this node into its own hub.
   static func client(
-    _ parameters: ParameterValues, _ media: SignalMedia, port: Int? = nil
+    _ parameters: ParameterValues, _ media: SignalMedia, port: Int? = nil, own: SecretKey? = nil
   ) throws(NodeProblem) -> RoomClientSettings {
     let url =
       if let port { ownAddress(parameters, port: port) } else { parameters.string("url") }
@@ -210,14 +235,18 @@ enum RoomForm {
     if media.video.sends { settings.publish.insert(.video) }
     if media.audio.receives { settings.subscribe.insert(.audio) }
     if media.video.receives { settings.subscribe.insert(.video) }
-    settings.slots = parameters.integer("slots")
+    if parameters.has("slots") { settings.slots = parameters.integer("slots") }
     settings.timeout = parameters.integer("signal")
-    settings.roots = parameters.text("roots")
-    settings.proxy = port == nil ? try RTCCallParameters.proxy(parameters) : .direct
-    settings.verify = port == nil && parameters.bool("verify")
-    // The node reaches its own hub within this machine.
-    settings.plain = port != nil || parameters.bool("plain")
-    if port != nil { settings.token = ownToken(parameters) }
+    if port == nil {
+      settings.roots = parameters.text("roots")
+      settings.proxy = try RTCCallParameters.proxy(parameters)
+      settings.verify = parameters.bool("verify")
+      settings.plain = parameters.bool("plain")
+    } else {
+      settings.isOwnHub = true
+      settings.proxy = .direct
+      settings.token = own.flatMap { ownToken(parameters, $0) }
+    }
     if let problem = settings.problem { throw problem }
     return settings
   }
@@ -225,7 +254,7 @@ enum RoomForm {
   private static func ownAddress(_ parameters: ParameterValues, port: Int) -> String {
     let host =
       switch parameters.string("host") {
-      case "0.0.0.0": "127.0.0.1"
+      case "0.0.0.0", "localhost": "127.0.0.1"
       case "::": "::1"
       case let host: host
       }
@@ -233,23 +262,42 @@ enum RoomForm {
     return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
-  /// The token of this node for its own hub; nil: it needs none.
-  private static func ownToken(_ parameters: ParameterValues) -> String? {
-    guard let key = parameters.given("hubKey"), let user = RoomName(parameters.string("user")) else {
-      return nil
-    }
+  /// The token of this node for its own hub; nil where its user has no valid name.
+  static func ownToken(_ parameters: ParameterValues, _ own: SecretKey) -> String? {
+    guard let user = RoomName(parameters.string("user")) else { return nil }
     let token = RoomToken(user, rights: [.publish, .kick, .close], expiry: RoomToken.lastExpiry)
-    return token.signed(with: SecretKey(utf8: key))
+    return token.signed(with: own)
+  }
+
+  /// A key for nobody but this node.
+  static func ownKey() -> SecretKey {
+    let bytes = (0..<32).map { _ in UInt8.random(in: 0...255) }
+    return SecretKey(bytes.span)
   }
 
   /// The hub of this node.
-  static func server(_ parameters: ParameterValues) -> RoomServerSettings {
+  /// - Parameters:
+  ///   - pictures: the format of the node's own.
+  ///   - own: who has a token of it is this node, and nobody else takes its name.
+  static func server(
+    _ parameters: ParameterValues, pictures: Format = .h264, own: SecretKey? = nil
+  ) -> RoomServerSettings {
     var settings = RoomServerSettings(port: parameters.integer("listen"))
     settings.host = parameters.string("host")
     settings.hub = RoomHubSettings(
       key: parameters.given("hubKey").map { SecretKey(utf8: $0) },
       media: RoomMediaMode(rawValue: parameters.string("mode")) ?? .forward)
+    if let own, let user = RoomName(parameters.string("user")) { settings.hub.reserved = [user: own] }
+    // The end of the program does not wait longer.
+    settings.socket.close = 700
     settings.hasPage = parameters.bool("page")
+    // Members find the hub where the node's own sessions are found; how those use ICE is another matter.
+    var ice = RTCCallParameters.ice(parameters)
+    (ice.isLite, ice.isRelayOnly) = (false, false)
+    settings.forwarding.session.ice = ice
+    settings.forwarding.session.videoBitrate = RTCCallParameters.videoBitrate(parameters)
+    if pictures.kind == .vp8 { settings.forwarding.videoCodecs = [.vp8, .h264] }
+    settings.mixing.session.ice = ice
     settings.admission.origins = parameters.strings("origins")
     settings.admission.hosts = parameters.strings("hosts")
     settings.admission.allowsPlaintext = parameters.bool("plain")

@@ -52,13 +52,18 @@ final class RoomHost: Sendable {
       return (state.waiters, state.isStopped)
     }
     if case .failure = result { LastRequests.end() }
-    for waiter in waiters { waiter(result) }
+    for waiter in waiters { waiter(isStopped ? Self.stopped : result) }
     if isStopped, case .success(let server) = result { Self.stop(server) }
   }
 
-  /// Calls back once it listens, or when it cannot.
+  private static var stopped: Result<RoomHubServer, DialogError> {
+    .failure(RTCError.ended.error("the hub of this node has been stopped"))
+  }
+
+  /// Calls back once it listens, or when it cannot, or no longer does.
   func whenReady(_ body: @escaping @Sendable (Result<RoomHubServer, DialogError>) -> Void) {
-    let result = state.withLock { state in
+    let result: Result<RoomHubServer, DialogError>? = state.withLock { state in
+      if state.isStopped { return Self.stopped }
       if state.result == nil { state.waiters.append(body) }
       return state.result
     }
@@ -91,23 +96,30 @@ final class HostedRoomClient: Signalling {
   private let host: RoomHost
   private let make: @Sendable (_ port: Int) -> Result<RoomClientSettings, DialogError>
   private let tells: Bool
+  private let earlier: RoomWishes?
   private let state = Locked(State())
 
   /// - Parameters:
   ///   - tells: says where the hub listens.
+  ///   - earlier: what an attempt before this one had come to.
   ///   - make: the settings for the hub's port.
   init(
-    _ host: RoomHost, tells: Bool,
+    _ host: RoomHost, tells: Bool, earlier: RoomWishes?,
     make: @escaping @Sendable (_ port: Int) -> Result<RoomClientSettings, DialogError>
   ) {
     self.host = host
     self.tells = tells
+    self.earlier = earlier
     self.make = make
   }
 
   private var client: RoomClient? { state.withLock { $0.client } }
 
-  var traits: SignalTraits { SignalTraits(isTrickle: true, canRestart: true) }
+  /// As those of `RoomClient`.
+  var traits: SignalTraits { SignalTraits(isTrickle: true, canRestart: true, carriesMessages: true) }
+
+  /// What another attempt should begin with; nil: none has begun.
+  var wishes: RoomWishes? { client?.wishes ?? earlier }
 
   func begin(_ report: @escaping @Sendable (SignalEvent) -> Void) {
     host.whenReady { [self] result in
@@ -121,7 +133,8 @@ final class HostedRoomClient: Signalling {
   private func join(_ server: RoomHubServer, _ report: @escaping @Sendable (SignalEvent) -> Void) {
     switch make(server.port) {
     case .failure(let error): report(.closed(error))
-    case .success(let settings):
+    case .success(var settings):
+      settings.wishes = earlier
       if tells {
         report(
           .event(

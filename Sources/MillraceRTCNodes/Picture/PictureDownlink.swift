@@ -11,9 +11,12 @@ internal import Synchronization
 ///   grow with every packet. Positions count pictures and skip one where some are missing; that packet has the flag `discontinuity`.
 /// - **Loss**: nothing leaves before the first key frame. A damaged key frame is dropped, and everything up to the next one. VP8 with a
 ///   part missing, or a reference, cannot be decoded: it is dropped up to a key frame. H.264 is passed on with `discontinuity`; its decoder
-///   conceals or waits. While a key frame is needed, it is asked for every 500 ms by the command `requestKeyFrame`.
+///   conceals or waits. While a key frame is needed, it is asked for every 500 ms by the command `requestKeyFrame`, of the medium in which
+///   the picture came.
 /// - **Sources**: the output carries one. Pictures of another one are dropped and counted until the first has ended or was silent for three
 ///   seconds.
+/// - **Several outputs** share the queue. There a picture for which its output has no room is dropped 500 ms after its arrival, or when
+///   half of the queue is in use, and so is everything up to the next key frame: behind it wait pictures of others.
 /// - A picture of another codec than the output's is refused with a message, and so is one that is larger than the output's packets,
 ///   at most once in ten seconds.
 ///
@@ -24,7 +27,7 @@ struct PictureDownlink {
     var delivered = 0
     /// Passed on with a part missing.
     var damaged = 0
-    /// Dropped in front of a key frame.
+    /// Dropped in front of a key frame, or without room.
     var dropped = 0
     /// Of another source than the one that is shown.
     var others = 0
@@ -87,6 +90,14 @@ struct PictureDownlink {
     return head.source
   }
 
+  /// The sound of the participant of the oldest picture, as in its head.
+  func nextSound(_ exchange: RTCExchange) -> UInt8 {
+    guard let record = exchange.pictureDown.peek(), record.kind == MediaRecord.picture,
+      let head = unsafe PictureDownHead.load(record.bytes)
+    else { return PictureDownHead.anySound }
+    return head.sound
+  }
+
   /// What the oldest record is about.
   enum Next {
     /// A picture of one of the received media.
@@ -120,10 +131,11 @@ struct PictureDownlink {
   /// - Parameters:
   ///   - playTime: when the sound that was captured with the oldest picture (`nextCapture`) is played, on the graph's clock; nil: not
   ///   known.
+  ///   - isShared: pictures of other outputs wait behind this one.
   ///   - monotonic: the present time by the clock of arrivals; nil: that of this machine.
   mutating func process(
     _ ports: inout Ports, output: Int, exchange: RTCExchange, playTime: Nanoseconds? = nil,
-    at monotonic: Nanoseconds? = nil
+    isShared: Bool = false, at monotonic: Nanoseconds? = nil
   ) throws(NodeFault) -> Bool {
     due = nil
     guard let record = exchange.pictureDown.peek() else { return false }
@@ -135,7 +147,10 @@ struct PictureDownlink {
       return true
     }
     if let reason = refusal(picture, ports.now) {
-      drop(picture, reason, &ports, exchange)
+      // What finds no room needs no key frame yet.
+      var asks = true
+      if isShared { asks = ports.hasRoomOrRequestsWake(output) }
+      drop(picture, reason, asks: asks, &ports, exchange)
       Self.release(record, exchange)
       return true
     }
@@ -148,7 +163,19 @@ struct PictureDownlink {
         return false
       }
     }
-    guard ports.hasRoomOrRequestsWake(output) else { return false }
+    guard ports.hasRoomOrRequestsWake(output) else {
+      guard isShared else { return false }
+      let rest = isCrowded ? 0 : Self.longestHold &- age
+      guard rest <= 0 else {
+        due = ports.now &+ rest
+        return false
+      }
+      follow(picture.head, ports.now)
+      needsKey = true
+      counts.dropped += 1
+      Self.release(record, exchange)
+      return true
+    }
     try emit(picture, age: age, playTime, &ports, output)
     Self.release(record, exchange)
     return true
@@ -177,7 +204,7 @@ struct PictureDownlink {
   }
 
   private mutating func drop(
-    _ picture: Picture, _ reason: Refusal, _ ports: inout Ports, _ exchange: RTCExchange
+    _ picture: Picture, _ reason: Refusal, asks: Bool, _ ports: inout Ports, _ exchange: RTCExchange
   ) {
     guard reason != .otherSource else {
       counts.others += 1
@@ -193,7 +220,7 @@ struct PictureDownlink {
       if reason == .codec { return }
     case .needsKey: counts.dropped += 1
     }
-    requestKeyFrame(ports.now, exchange)
+    if asks { requestKeyFrame(of: picture.head.medium, ports.now, exchange) }
   }
 
   /// The picture's source is the one that is shown.
@@ -243,19 +270,29 @@ struct PictureDownlink {
 
   // MARK: Requests
 
-  /// The command that asks the peer for a key frame.
-  private static let request: StaticString = #"{"command":"extra","name":"requestKeyFrame","payload":{}}"#
+  /// The command that asks for a key frame: what stands before and behind the number of the medium.
+  private static let request: (head: StaticString, tail: StaticString) = (
+    #"{"command":"extra","name":"requestKeyFrame","payload":{"medium":"#, "}}"
+  )
 
-  private mutating func requestKeyFrame(_ now: Nanoseconds, _ exchange: RTCExchange) {
+  private mutating func requestKeyFrame(of medium: UInt8, _ now: Nanoseconds, _ exchange: RTCExchange) {
     if let lastRequest, now &- lastRequest < Self.patience { return }
-    let text = Self.request
-    let count = text.utf8CodeUnitCount
+    let (head, tail) = Self.request
+    let tailStart = head.utf8CodeUnitCount + (medium > 99 ? 3 : medium > 9 ? 2 : 1)
+    let count = tailStart + tail.utf8CodeUnitCount
     // Without room the next picture asks again.
     guard exchange.commands.hasRoom(count) else { return }
     lastRequest = now
     counts.asked += 1
     unsafe exchange.commands.put(MediaRecord.command, count: count) { target in
-      for index in 0..<count { unsafe target[index] = text.utf8Start[index] }
+      for index in 0..<head.utf8CodeUnitCount { unsafe target[index] = head.utf8Start[index] }
+      var (place, rest) = (tailStart, medium)
+      while place > head.utf8CodeUnitCount {
+        place -= 1
+        unsafe target[place] = UInt8(ascii: "0") + rest % 10
+        rest /= 10
+      }
+      for index in 0..<tail.utf8CodeUnitCount { unsafe target[tailStart + index] = tail.utf8Start[index] }
     }
     exchange.wakeSessions()
   }

@@ -26,16 +26,18 @@ struct SoundDownlink: ~Copyable {
   /// - Parameters:
   ///   - shape: of the output; nil: what comes is dropped.
   ///   - taps: outputs of single media; the shape is PCM then.
+  ///   - sources: heard at the same time, for PCM.
   /// - Throws: when the output can carry no sound that is received.
   init(
-    _ shape: OutputShape?, _ settings: SoundDownlinkSettings, taps: [SoundTapRequest] = []
+    _ shape: OutputShape?, _ settings: SoundDownlinkSettings, taps: [SoundTapRequest] = [],
+    sources: Int = SoundMixer.usualSources
   ) throws(NodeProblem) {
     var (mixer, relay): (SoundMixer?, SoundRelay?) = (nil, nil)
     if let shape {
       if shape.format.kind == .opus {
         relay = try SoundRelay(shape, settings.delays)
       } else {
-        mixer = try SoundMixer(shape, settings.player, taps: taps)
+        mixer = try SoundMixer(shape, settings.player, taps: taps, sources: sources)
       }
     }
     self.mixer = mixer
@@ -116,7 +118,7 @@ struct SoundDownlink: ~Copyable {
   /// True while something of what was received is left to play.
   var hasSound: Bool { mixer?.hasSound ?? relay?.hasSound ?? false }
 
-  /// Sources that are heard now: at most `SoundMixer.sources`.
+  /// Sources that are heard now, at most those of `init`.
   var sourceCount: Int { mixer?.sourceCount ?? relay?.sourceCount ?? 0 }
 
   /// Measurements of levels since the start: one every 200 ms of PCM. A new number means new levels.
@@ -130,11 +132,16 @@ struct SoundDownlink: ~Copyable {
 
   /// When sound is played, on the graph's clock, that was captured at a time of its sender's wall clock (nanoseconds since 1900); nil: not
   /// known, and pictures are shown as they come.
-  /// - Parameter source: of the picture, as in its head: sound of the same session counts. Nil: any.
-  func playTime(ofCapture capture: Int64, source: UInt64? = nil) -> Nanoseconds? {
+  /// - Parameters:
+  ///   - source: of the picture, as in its head: sound of the same session counts. Nil: any.
+  ///   - sound: as in the head of the picture: in a session with several participants only their own sound counts.
+  func playTime(
+    ofCapture capture: Int64, source: UInt64? = nil, sound: UInt8 = PictureDownHead.anySound
+  ) -> Nanoseconds? {
     let session = source.map { $0 >> 32 }
-    return mixer?.playTime(ofCapture: capture, session: session)
-      ?? relay?.playTime(ofCapture: capture, session: session)
+    let medium = sound == PictureDownHead.anySound ? nil : sound
+    return mixer?.playTime(ofCapture: capture, session: session, medium: medium)
+      ?? relay?.playTime(ofCapture: capture, session: session, medium: medium)
   }
 
   /// What became of all sound that was received.

@@ -6,11 +6,11 @@ internal import MillraceRTCSound
 /// Plays all sources of received sound together: a jitter buffer each, their sum, and a limiter, in packets of 10 ms.
 ///
 /// - The grid of 10 ms begins with the first source, and does not end: without sound there is silence.
-/// - Eight sources are heard. A source that has ended, or was silent for 25 s, makes room.
+/// - So many sources are heard as it is made for. A source that has ended, or was silent for 25 s, makes room.
 /// - Node's thread. Heap: when a source begins whose codec no free place has had yet; none for packets.
 final class SoundMixer {
-  /// Sources at the same time.
-  static let sources = 8
+  /// Sources at the same time, where nobody says how many there may be.
+  static let usualSources = 8
   /// A source that was silent for as long makes room: five intervals of reports (RFC 3550 section 6.3.5).
   private static let forgottenAfter: Nanoseconds = .milliseconds(25_000)
   private static let hop: Nanoseconds = .milliseconds(10)
@@ -26,7 +26,9 @@ final class SoundMixer {
   private let channels: Int
   private let sample: SampleType
   private let settings: JitterPlayer.Settings
-  private let pool = SoundPool(sources: SoundMixer.sources)
+  /// Sources at the same time.
+  private let sources: Int
+  private let pool: SoundPool
   private var places: [SoundSource] = []
   private var resampler: Resampler
   private var limiter: Limiter
@@ -50,8 +52,10 @@ final class SoundMixer {
   /// - Parameters:
   ///   - shape: of the output: PCM of 8 to 96 kHz, 1 or 2 channels, in packets of at least 10 ms.
   ///   - taps: outputs of single media, with the same rate and channels.
+  ///   - sources: heard at the same time. Each reserves memory, which it takes when it is used.
   init(
-    _ shape: OutputShape, _ settings: JitterPlayer.Settings, taps: [SoundTapRequest] = []
+    _ shape: OutputShape, _ settings: JitterPlayer.Settings, taps: [SoundTapRequest] = [],
+    sources: Int = SoundMixer.usualSources
   ) throws(NodeProblem) {
     guard case .pcm(let rate, let channels, let sample) = shape.format, (8_000...96_000).contains(rate),
       rate % 100 == 0, (1...2).contains(channels)
@@ -64,6 +68,8 @@ final class SoundMixer {
     self.channels = channels
     self.sample = sample
     self.settings = settings
+    self.sources = max(1, sources)
+    pool = SoundPool(sources: max(1, sources))
     frames = rate / 100
     mixRate = OpusRates.holding(rate)
     do throws(ResamplerProblem) {
@@ -79,7 +85,7 @@ final class SoundMixer {
     }
     sum = FrameBuffer(byteCount: mixRate / 100 * channels * 4)
     made = FrameBuffer(byteCount: frames * channels * 4)
-    places.reserveCapacity(Self.sources)
+    places.reserveCapacity(max(1, sources))
     // Nearly always the first source.
     places.append(
       try SoundSource(.opus, rate: mixRate, channels: channels, pool: pool, settings))
@@ -132,7 +138,7 @@ final class SoundMixer {
   private func freePlace(_ codec: SoundCodec, at now: Nanoseconds) -> SoundSource? {
     if let free = indexOfPlace(where: { $0.id == nil && $0.codec == codec }) { return places[free] }
     var index = places.count
-    if index == Self.sources {
+    if index == sources {
       let free = indexOfPlace { $0.id == nil }
       guard let old = free ?? indexOfPlace(where: { isOver($0, now) }) else { return nil }
       release(places[old])
@@ -269,11 +275,12 @@ final class SoundMixer {
   var hasSound: Bool { indexOfPlace { $0.id != nil && $0.hasSound } != nil }
 
   /// When sound of a session is played that was captured at a time of its sender's wall clock; nil: not known.
-  func playTime(ofCapture capture: Int64, session: UInt64?) -> Nanoseconds? {
+  /// - Parameter medium: in which the sound comes; nil: any.
+  func playTime(ofCapture capture: Int64, session: UInt64?, medium: UInt8? = nil) -> Nanoseconds? {
     for index in 0..<places.count {
       let place = places[index]
       guard let id = place.id, session == nil || id >> 32 == session,
-        let time = place.playTime(ofCapture: capture)
+        medium == nil || place.medium == medium, let time = place.playTime(ofCapture: capture)
       else { continue }
       return time + resampler.latencyNanoseconds + .samples(Int64(limiter.latencyFrames), rate: rate)
     }

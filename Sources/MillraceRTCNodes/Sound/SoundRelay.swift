@@ -30,6 +30,8 @@ final class SoundRelay {
   private var estimator = JitterEstimator(quantile: SoundRelay.quantile)
 
   private var id: UInt64?
+  /// As in `SoundDownHead`, of the latest packet.
+  private var medium: UInt8 = 0
   private var heardAt: Nanoseconds = 0
   private var hasEnded = false
   /// The timestamp that is position 0; nil before the first packet.
@@ -69,6 +71,7 @@ final class SoundRelay {
     }
     heardAt = now
     heard.packets += 1
+    medium = head.medium
     level = head.level
     if level < 128 { speech.note(-Double(level), milliseconds: 20) }
     guard payload.count <= largest, let samples = Self.samples(payload), let block = pool.take() else {
@@ -201,8 +204,10 @@ final class SoundRelay {
   }
 
   /// When a packet is emitted that was captured at a time of its sender's wall clock; nil: not known.
-  func playTime(ofCapture capture: Int64, session: UInt64?) -> Nanoseconds? {
-    guard let id, let anchor, session == nil || id >> 32 == session else { return nil }
+  /// - Parameter medium: in which the sound comes; nil: any.
+  func playTime(ofCapture capture: Int64, session: UInt64?, medium: UInt8? = nil) -> Nanoseconds? {
+    guard let id, let anchor, session == nil || id >> 32 == session, medium == nil || medium == self.medium
+    else { return nil }
     let distance = capture &- anchor.capture
     guard distance.magnitude < 60_000_000_000 else { return nil }
     return time(of: anchor.position &+ distance * Int64(rate) / 1_000_000_000)

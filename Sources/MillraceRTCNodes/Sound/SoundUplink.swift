@@ -104,6 +104,11 @@ struct SoundUplink: ~Copyable {
     held = nil
   }
 
+  /// Nothing could be heard in the latest packet: a loudspeaker's reference never ends. False for Opus.
+  private(set) var isSilent = true
+  /// In dBFS: below the least bit of 16.
+  private static let silence = -96.0
+
   /// What became of the sound of the input since the start.
   var counts: SoundUplinkCounts { outbox.counts }
 
@@ -312,6 +317,7 @@ struct SoundUplink: ~Copyable {
     guard let lane else { return }
     let duration = lane.encoder.ticks(lane.encoder.frame)
     let (count, level) = lane.encode(isMuted: isMuted)
+    isSilent = level <= Self.silence
     speech.note(level, milliseconds: lane.encoder.milliseconds)
     guard count > 0 else {
       return outbox.skip(duration: duration)
@@ -328,6 +334,7 @@ struct SoundUplink: ~Copyable {
   private mutating func pass(_ packet: consuming Packet, _ exchange: RTCExchange) {
     let bytes = packet.samples(of: UInt8.self)
     guard !bytes.isEmpty, !packet.flags.contains(.lost) else { return }
+    isSilent = false
     reply.follow(packet)
     let head: OpusPayload
     do throws(PayloadProblem) { head = try OpusPayload(parsing: bytes) } catch {

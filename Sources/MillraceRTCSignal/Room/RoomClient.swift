@@ -2,6 +2,7 @@ internal import MillraceCore
 package import MillraceDialog
 internal import MillraceNet
 internal import MillraceRoomWire
+internal import Synchronization
 
 /// Signalling with the hub of a room (`millrace-room.1`, Documentation/room.md): one session that carries what this side publishes, and
 /// what the hub assigns to it of others.
@@ -25,13 +26,18 @@ package final class RoomClient: Signalling {
     var report: (@Sendable (SignalEvent) -> Void)?
     var commands: [Int: @Sendable (DialogError?) -> Void] = [:]
     var lastCommand = 0
-    /// Messages that are on their way to the loop.
-    var messages = 0
-    var messageBytes = 0
     /// Those who wait for the end.
     var waiters: [@Sendable () -> Void] = []
     var hasBegun = false
     var timer: NetTimer?
+  }
+
+  /// Messages that are on their way to the loop. Under a lock of its own: the machine reads long messages under the other.
+  private struct Outbox {
+    var messages = 0
+    var bytes = 0
+    /// Nil: not connected.
+    var socket: RoomSocket?
   }
 
   /// Messages that the hub has not answered at most; beside them there is room for commands.
@@ -42,6 +48,9 @@ package final class RoomClient: Signalling {
   private let choiceProblem: NodeProblem?
   private let clock = Clock(.realtime)
   private let state: Locked<State>
+  private let outbox = Locked(Outbox())
+  /// As the machine says; -1: the room is not joined.
+  private let unanswered = Atomic<Int>(-1)
   /// The place of the connection on a loop; nil: no descriptor was left for the thread.
   private let lease: NetLoop.Lease?
   private let leaseProblem: NetError?
@@ -67,7 +76,12 @@ package final class RoomClient: Signalling {
     }
   }
 
-  package var traits: SignalTraits { SignalTraits(isTrickle: true, canRestart: true) }
+  package var traits: SignalTraits {
+    SignalTraits(isTrickle: true, canRestart: true, carriesMessages: commands.carriesMessages)
+  }
+
+  /// What another attempt should begin with. Also after the end.
+  package var wishes: RoomWishes { state.withLock { $0.machine.wishes } }
 
   // MARK: Signalling
 
@@ -111,26 +125,31 @@ package final class RoomClient: Signalling {
     let target = peer.flatMap { RoomName($0) }
     guard peer == nil || target != nil else { return .unsupported }
     guard label.utf8.count <= RoomLimits.labelBytes else { return .tooLarge }
+    // First: what has no room is given again and again.
+    guard outbox.withLock({ hasRoom($0) }) else { return .full }
     let data = RoomData(label, isText ? .text(String(decoding: bytes, as: UTF8.self)) : .bytes(bytes))
     guard data.fits else { return .tooLarge }
-    let hasRoom = state.withLock { state in
-      guard let unanswered = state.machine.unanswered,
-        unanswered + state.messages < Self.mostMessages,
-        state.socket?.hasRoom(state.messageBytes + RoomLimits.messageBytes) == true
-      else { return false }
-      state.messages += 1
-      state.messageBytes += bytes.count
+    let isTaken = outbox.withLock { outbox in
+      guard hasRoom(outbox) else { return false }
+      outbox.messages += 1
+      outbox.bytes += bytes.count
       return true
     }
-    guard hasRoom else { return .full }
+    guard isTaken else { return .full }
     loop.run { [self] in
-      state.withLock { state in
-        state.messages -= 1
-        state.messageBytes -= bytes.count
-      }
       handle(.data(data, to: target))
+      outbox.withLock { outbox in
+        outbox.messages -= 1
+        outbox.bytes -= bytes.count
+      }
     }
     return .sent
+  }
+
+  private func hasRoom(_ outbox: Outbox) -> Bool {
+    let waiting = unanswered.load(ordering: .acquiring)
+    guard waiting >= 0, waiting + outbox.messages < Self.mostMessages else { return false }
+    return outbox.socket?.hasRoom(outbox.bytes + RoomLimits.messageBytes) == true
   }
 
   package func end(_ done: @escaping @Sendable () -> Void) {
@@ -164,6 +183,7 @@ package final class RoomClient: Signalling {
     }
     let socket = RoomSocket(settings, on: loop)
     state.withLock { $0.socket = socket }
+    outbox.withLock { $0.socket = socket }
     socket.open { [weak self] event in self?.take(event) }
   }
 
@@ -184,7 +204,11 @@ package final class RoomClient: Signalling {
   /// Gives an input to the machine, and carries out what it asks for. On the loop; what is called does not call back within.
   private func handle(_ input: RoomMachine.Input) {
     let now = clock.now
-    let (steps, socket) = state.withLock { ($0.machine.handle(input, at: now), $0.socket) }
+    let (steps, socket) = state.withLock { state in
+      let steps = state.machine.handle(input, at: now)
+      unanswered.store(state.machine.unanswered ?? -1, ordering: .releasing)
+      return (steps, state.socket)
+    }
     for step in steps {
       switch step {
       case .send(let bytes): socket?.send(bytes)
@@ -203,6 +227,7 @@ package final class RoomClient: Signalling {
       state.timer = nil
       return state.socket.take()
     }
+    outbox.withLock { $0.socket = nil }
     socket?.close()
     finishIfOver()
   }

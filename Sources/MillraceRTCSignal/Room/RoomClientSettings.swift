@@ -1,5 +1,6 @@
 package import MillraceCore
 package import MillraceNet
+internal import MillraceRTCWire
 package import MillraceRoomWire
 
 /// Where and how `RoomClient` and `RoomPeerClient` take part in a room.
@@ -20,12 +21,15 @@ package struct RoomClientSettings: Sendable {
   package var publish: Set<RoomTrack> = [.audio]
   /// What is received of all others, and of those who will join. Not for `RoomPeerClient`.
   package var subscribe: Set<RoomTrack> = [.audio]
+  /// What an attempt before this one had come to (`RoomClient.wishes`), in place of `role`, `publish` and `subscribe`; nil: none did.
+  package var wishes: RoomWishes?
   /// What sessions can carry: what is not in it is neither published nor received. One that sends a track that is not in `publish` is
   /// offered with it all the same, for a command that publishes it later.
   package var media: SignalMedia
   /// Participants that are heard, and seen, at a time in a room that forwards. Not for `RoomPeerClient`.
   package var slots = 8
-  /// Milliseconds in which every request must be answered, and in which the connection must open.
+  /// Milliseconds in which every request must be answered, and in which the connection must open. An offer to the hub has `describing`
+  /// more.
   package var timeout = 5_000
   /// A file of certificates (PEM) to trust in place of the system's.
   package var roots: String?
@@ -34,9 +38,14 @@ package struct RoomClientSettings: Sendable {
   package var verify = true
   /// Allows `ws:` beyond this machine.
   package var plain = false
+  /// The hub is one of this program, at an address of this machine: nobody is in between, whatever its certificate is.
+  package var isOwnHub = false
 
   /// As many media of a kind as a session may have.
   package static let mostSlots = 16
+  /// Milliseconds that a hub may take to find its candidates before it answers an offer: the longest search (`RTCSessionSettings.gathering`),
+  /// and time for the rest.
+  package static let describing = 7_000
 
   package init(url: WebAddress, user: String, room: String, media: SignalMedia) {
     self.url = url
@@ -46,6 +55,7 @@ package struct RoomClientSettings: Sendable {
   }
 
   var trust: NetTrust {
+    if isOwnHub { return .anyCertificate }
     if let roots { return .file(roots) }
     return verify ? .system : .anyCertificate
   }
@@ -66,7 +76,21 @@ package struct RoomClientSettings: Sendable {
   }
 
   /// Nil where `problem` says why.
-  var join: RoomJoin? { RoomName(room).map { RoomJoin($0, role: role) } }
+  var join: RoomJoin? { RoomName(room).map { RoomJoin($0, role: start.role) } }
+
+  /// What this side wants at first.
+  var start: RoomWishes {
+    wishes ?? RoomWishes(role: role, publish: publish.filter { sends($0) }, subscribe: subscribe)
+  }
+
+  /// Whether a track can be published.
+  func sends(_ track: RoomTrack) -> Bool {
+    switch track {
+    case .audio: media.audio.sends
+    case .video: media.video.sends
+    case .data: true
+    }
+  }
 
   // MARK: Checks
 
@@ -75,13 +99,13 @@ package struct RoomClientSettings: Sendable {
     guard url.scheme == .ws || url.scheme == .wss else {
       return NodeProblem("the address of a room must begin with wss: or ws:", parameter: "url")
     }
-    guard url.isSecure || url.isLoopback || plain else {
+    guard url.isSecure || url.isLoopback || plain || isOwnHub else {
       return NodeProblem(
         """
         "\(url.authority)" would get the token in plain text, and who changes descriptions on the way can listen
         """, parameter: "url", cure: "use wss:, or set \"plain\" to true")
     }
-    if roots == nil, !verify, !url.isLoopback {
+    if roots == nil, !verify, !url.isLoopback, !isOwnHub {
       return NodeProblem(
         "verification may be disabled only for this machine", parameter: "verify",
         cure: "remove it; \"roots\" sets a certificate authority of your own")

@@ -26,6 +26,9 @@ struct RoomCommandPlan: Sendable, Hashable {
 ///
 /// Commands `extra`: `message` (`text`, `peer`), `control` (`peer`, `command`), `kick` (`peer`, `text`) and `closeRoom` (`text`).
 struct RoomCommands: Sendable {
+  /// Requests for single peers in one command: the hub limits how many a member may send.
+  static let mostAtOnce = 200
+
   /// The hub carries the media; else a session with one other side does.
   let isHub: Bool
   let media: SignalMedia
@@ -128,7 +131,15 @@ struct RoomCommands: Sendable {
     let track = RoomWords.track(track)
     switch peers {
     case .all: return RoomCommandPlan([RoomSubscription(track, isOn: isOn)])
-    case .new: return RoomCommandPlan(roster.forNewOnes(track, isOn: isOn))
+    case .new:
+      let subscriptions = roster.forNewOnes(track, isOn: isOn)
+      // The first is for those who will join.
+      let others = subscriptions.count - 1
+      guard others <= Self.mostAtOnce else {
+        let most = Self.mostAtOnce
+        throw Self.refusal("\(others) peers are to be kept as they are, more than \(most); use \"all\"")
+      }
+      return RoomCommandPlan(subscriptions)
     case .one(let text):
       return RoomCommandPlan([RoomSubscription(track, isOn: isOn, peer: try Self.peer(text, roster))])
     }

@@ -1,3 +1,4 @@
+internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceRTCWire
 internal import MillraceRoomWire
@@ -15,8 +16,9 @@ struct RoomHubSession: RoomSessions {
   /// Of the latest description.
   private var number = 0
   private var candidates = RoomCandidates()
-  /// The hub's certificates, as of its first answer.
+  /// The hub's certificates, as of its first answer, and the number that its session has there: the certificate is that of the program.
   private var fingerprints: Set<String> = []
+  private var origin: String?
 
   init(_ settings: RoomClientSettings) {
     media = settings.media
@@ -25,7 +27,7 @@ struct RoomHubSession: RoomSessions {
 
   var isHub: Bool { true }
 
-  mutating func handle(_ input: RoomSessionInput) -> [RoomSessionAction] {
+  mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction] {
     switch input {
     case .joined(let room): return joined(room)
     case .describe(Self.session, let sdp), .restart(Self.session, let sdp): return offer(sdp)
@@ -46,7 +48,7 @@ struct RoomHubSession: RoomSessions {
     guard !isOffered else { return [] }
     let wanted = wantedMedia(room.media ?? .forward)
     // Messages only.
-    guard wanted != SignalMedia() else { return [] }
+    guard wanted != SignalMedia() else { return [.report(.ready(isComplete: true))] }
     guard room.media != nil else {
       let text = "this hub only carries messages; let it carry media, or use a session with one other side"
       return [
@@ -98,11 +100,12 @@ struct RoomHubSession: RoomSessions {
       return [.report(.sessionFailed(id, error))]
     }
     let new = RoomFingerprints.of(answer.sdp)
-    guard fingerprints.isEmpty || new == fingerprints else {
+    let session = RoomFingerprints.session(of: answer.sdp)
+    guard fingerprints.isEmpty || new == fingerprints && session == origin else {
       let error = RTCError.network.error("the hub has lost the session, and begins another")
       return [.report(.sessionFailed(id, error))]
     }
-    fingerprints = new
+    (fingerprints, origin) = (new, session)
     return [.report(.answer(id, sdp: answer.sdp))]
   }
 }

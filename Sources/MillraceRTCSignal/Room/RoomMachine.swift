@@ -58,9 +58,10 @@ struct RoomMachine: Sendable {
   private var pending = RoomPending()
   private var me: RoomName?
   private var role = RoomRole.host
-  /// What the hub has published for this side, and what it would publish if it were no viewer.
+  /// What the hub has published for this side.
   private var published: Set<RoomTrack> = []
-  private var wanted: [RoomTrack: RoomPublication] = [:]
+  /// What this side wants: a viewer too has publications here.
+  private(set) var wishes: RoomWishes
   private var invalidCount = 0
   private var endDeadline: Nanoseconds?
   private var time: Nanoseconds = 0
@@ -70,6 +71,7 @@ struct RoomMachine: Sendable {
     self.settings = settings
     self.sessions = sessions
     commands = RoomCommands(isHub: sessions.isHub, media: settings.media)
+    wishes = settings.start
     timeout = Nanoseconds(settings.timeout) * 1_000_000
     errors.hide(settings.token)
   }
@@ -125,8 +127,14 @@ struct RoomMachine: Sendable {
       let text = "the message has \(bytes.count) bytes; a hub takes \(RoomLimits.messageBytes) at most"
       return refused(purpose, RTCError.tooLarge.error(text))
     }
-    pending.add(id, purpose, until: time + timeout)
+    pending.add(id, purpose, until: time + limit(of: purpose))
     steps.append(.send(bytes))
+  }
+
+  /// The time for an answer. Before a hub describes its side of a session, it looks for candidates.
+  private func limit(of purpose: RoomPurpose) -> Nanoseconds {
+    guard case .description = purpose, sessions.isHub else { return timeout }
+    return timeout + .milliseconds(Int64(RoomClientSettings.describing))
   }
 
   private mutating func opened() {
@@ -137,7 +145,7 @@ struct RoomMachine: Sendable {
 
   private mutating func ofSession(_ input: RoomSessionInput) {
     guard phase == .inRoom else { return }
-    for action in sessions.handle(input) where phase == .inRoom {
+    for action in sessions.handle(input, at: time) where phase == .inRoom {
       switch action {
       case .describe(let session, let number, let description, let peer):
         request(.sdp(description, to: peer), .description(session, number: number))
@@ -177,12 +185,12 @@ struct RoomMachine: Sendable {
   }
 
   private mutating func apply(_ effect: RoomEffect) {
+    wishes.apply(effect)
     switch effect {
     case .role(let role): take(role)
     case .subscription(let subscription): roster.apply(subscription)
     case .publication(let publication):
       let track = publication.track
-      wanted[track] = publication.isOn ? publication : nil
       let isChange =
         publication.isOn ? published.insert(track).inserted : published.remove(track) != nil
       if isChange {
@@ -198,15 +206,18 @@ struct RoomMachine: Sendable {
     tell(.role(RoomWords.role(role)))
     switch role {
     case .viewer:
-      for track in RoomTrack.allCases where published.contains(track) {
-        tell(.track(wanted[track].map { RoomWords.track($0) } ?? RoomWords.track(track), .unpublished))
-      }
+      for track in RoomTrack.allCases where published.contains(track) { unpublished(track) }
       published = []
     case .host:
       for track in RoomTrack.allCases {
-        if let publication = wanted[track] { publish(publication) }
+        if let publication = wishes.publications[track] { publish(publication) }
       }
     }
+  }
+
+  private mutating func unpublished(_ track: RoomTrack) {
+    let word = wishes.publications[track].map { RoomWords.track($0) } ?? RoomWords.track(track)
+    tell(.track(word, .unpublished))
   }
 
   private mutating func publish(_ publication: RoomPublication) {
@@ -263,7 +274,7 @@ struct RoomMachine: Sendable {
       return
     }
     for purpose in pending.takeExpired(at: time) {
-      let text = "the hub did not answer within \(timeout / 1_000_000) ms"
+      let text = "the hub did not answer within \(limit(of: purpose) / 1_000_000) ms"
       refused(purpose, RTCError.signalTimeout.error(text))
     }
   }
@@ -346,6 +357,10 @@ struct RoomMachine: Sendable {
 
   private mutating func enter(_ room: RoomJoined) {
     guard phase == .joining else { return }
+    guard room.room.rawValue == settings.room else {
+      let text = "asked for the room \"\(settings.room)\", and the hub says \"\(room.room)\""
+      return fail(RTCError.badAnswer.error(text))
+    }
     phase = .inRoom
     me = room.peer
     role = room.role
@@ -353,6 +368,7 @@ struct RoomMachine: Sendable {
     tell(.extra(name: "joined", payload: Self.payload(room)))
     tell(.role(RoomWords.role(room.role)))
     for event in roster.begin(room.peers) { tell(event) }
+    wishes.keep(room.peers)
     publishFirst(room)
     subscribeFirst(room)
     // Behind these requests: places are given to those who are subscribed to.
@@ -368,30 +384,31 @@ struct RoomMachine: Sendable {
     ])
   }
 
+  private static func payload(_ file: RoomFile, _ id: RoomName, _ peer: RoomName) -> JSONValue {
+    .object([
+      "peer": .string(peer.rawValue), "id": .string(id.rawValue), "name": .string(file.name),
+      "bytes": .integer(file.bytes), "type": file.type.map { .string($0) },
+    ])
+  }
+
   private mutating func publishFirst(_ room: RoomJoined) {
-    let media = settings.media
-    let tracks = RoomTrack.allCases.filter { track in
-      guard settings.publish.contains(track) else { return false }
-      return switch track {
-      case .audio: media.audio.sends
-      case .video: media.video.sends
-      case .data: true
-      }
+    for track in [RoomTrack.audio, .video] where settings.sends(track) {
+      // The hub forwards nothing before it has published it; the other side of a session takes what is wanted at once.
+      if sessions.isHub || wishes.publications[track] == nil { unpublished(track) }
     }
-    guard !tracks.isEmpty else { return }
-    for track in tracks { wanted[track] = RoomPublication(track, isOn: true) }
-    guard room.role == .host else { return }
+    let wanted = RoomTrack.allCases.compactMap { wishes.publications[$0] }
+    guard !wanted.isEmpty, room.role == .host else { return }
     guard room.rights.contains(.publish) else {
       let text = "the token does not allow to publish; nothing that is sent reaches others"
       return tell(RTCError.command.error(text, scope: .command))
     }
-    for track in tracks { publish(RoomPublication(track, isOn: true)) }
+    for publication in wanted { publish(publication) }
   }
 
   /// In a room that mixes everybody is heard all the same.
   private mutating func subscribeFirst(_ room: RoomJoined) {
     guard sessions.isHub, room.media == .forward else { return }
-    for track in RoomTrack.allCases where settings.subscribe.contains(track) {
+    for track in RoomTrack.allCases {
       let receives =
         switch track {
         case .audio: settings.media.audio.receives
@@ -399,9 +416,16 @@ struct RoomMachine: Sendable {
         case .data: true
         }
       guard receives else { continue }
-      let subscription = RoomSubscription(track, isOn: true)
-      request(.subscribe(subscription), .ask(command: nil, .subscription(subscription)))
+      if wishes.all.contains(track) { subscribe(RoomSubscription(track, isOn: true)) }
+      // Those of an attempt before this one who are still there.
+      for peer in wishes.exceptions(to: track, among: room.peers) {
+        subscribe(RoomSubscription(track, isOn: !wishes.all.contains(track), peer: peer))
+      }
     }
+  }
+
+  private mutating func subscribe(_ subscription: RoomSubscription) {
+    request(.subscribe(subscription), .ask(command: nil, .subscription(subscription)))
   }
 
   // MARK: Pushes
@@ -428,6 +452,7 @@ struct RoomMachine: Sendable {
     case .peer(let change):
       guard change.member.peer != me else { return }
       for event in roster.take(change) { tell(event) }
+      if case .left = change.kind { wishes.forget(change.member.peer) }
       ofSession(.peer(change))
     case .slot(let slot):
       report(.slot(mid: slot.mid, track: RoomWords.track(slot.track), peer: slot.peer?.rawValue))
@@ -449,6 +474,7 @@ struct RoomMachine: Sendable {
     case .message(let text, let peer):
       tell(
         .extra(name: "message", payload: ["peer": .string(peer.rawValue), "text": .string(text)]))
+    case .file(let file, let id, let peer): tell(.extra(name: "file", payload: Self.payload(file, id, peer)))
     case .kicked(let reason, let text): kicked(reason, text)
     case .call, .authWillExpire, .error, .unknown: break
     }

@@ -18,6 +18,9 @@ package final class RoomPeerClient: Signalling {
 
   package var traits: SignalTraits { client.traits }
 
+  /// What another attempt should begin with. Also after the end.
+  package var wishes: RoomWishes { client.wishes }
+
   package func begin(_ report: @escaping @Sendable (SignalEvent) -> Void) { client.begin(report) }
 
   package func describe(_ session: SignalSessionID, sdp: String) { client.describe(session, sdp: sdp) }

@@ -1,8 +1,10 @@
+internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceRoomWire
 
 /// The sessions with one other side of a room, one at a time, numbered from 1: a new one each time that the other side joins, or begins
 /// again.
+/// The other side can begin one a second; what it offers sooner is ignored.
 ///
 /// Who has joined later offers. When both offer at once, the side whose peer id is the smaller one takes its offer back. An offer with
 /// other certificates begins another session; one with the same is a restart. Source: Documentation/room.md, "Media"; the polite side is
@@ -40,12 +42,18 @@ struct RoomPeerSession: RoomSessions {
     var number = 0
   }
 
+  /// Between two sessions that the other side begins in the place of each other: each takes keys, sockets and a handshake.
+  private static let pause: Nanoseconds = .milliseconds(1_000)
+
   private let choice: RoomPeerChoice
   private let media: SignalMedia
   private var me: RoomName?
   private var servers: [SignalServer] = []
   private var present: [Present] = []
   private var target: Present?
+  /// When its next session may take the place of the one before.
+  private var answersAt: Nanoseconds?
+  private var time: Nanoseconds = 0
   private var session: Session?
   private var lastSession = 0
   private var lastNumber = 0
@@ -58,7 +66,8 @@ struct RoomPeerSession: RoomSessions {
 
   var isHub: Bool { false }
 
-  mutating func handle(_ input: RoomSessionInput) -> [RoomSessionAction] {
+  mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction] {
+    time = now
     take(input)
     defer { actions = [] }
     return actions
@@ -94,6 +103,7 @@ struct RoomPeerSession: RoomSessions {
       Present(peer: $0.peer, user: $0.user, wasBefore: true)
     }
     choose()
+    if target == nil { actions.append(.report(.ready(isComplete: false))) }
   }
 
   private mutating func changed(_ change: RoomPeerChange) {
@@ -115,6 +125,7 @@ struct RoomPeerSession: RoomSessions {
   /// Takes the first that is wanted, and offers it a session where that is up to this side.
   private mutating func choose() {
     target = present.first { choice.includes($0.peer, $0.user) }
+    answersAt = nil
     guard let target, target.wasBefore else { return }
     let id = begin(.offering)
     actions.append(.report(.wantsOffer(id, media, servers: servers)))
@@ -157,6 +168,11 @@ struct RoomPeerSession: RoomSessions {
   }
 
   private mutating func beginAnswering(_ sdp: String, _ peer: RoomName) {
+    if let answersAt, time < answersAt {
+      session?.ignoresOffer = true
+      return
+    }
+    answersAt = time + Self.pause
     endSession()
     let id = begin(.answering)
     session?.fingerprints = RoomFingerprints.of(sdp)

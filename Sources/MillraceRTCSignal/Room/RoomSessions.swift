@@ -1,3 +1,4 @@
+internal import MillraceCore
 internal import MillraceDialog
 internal import MillraceRoomWire
 
@@ -39,8 +40,8 @@ enum RoomSessionAction: Sendable {
 protocol RoomSessions: Sendable {
   /// The media go through the hub.
   var isHub: Bool { get }
-  /// Handles an input, and returns the actions it causes, in their order.
-  mutating func handle(_ input: RoomSessionInput) -> [RoomSessionAction]
+  /// Handles an input, and returns the actions it causes, in their order. Time never runs backwards.
+  mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction]
 }
 
 /// Candidates of this side that wait for its description. Bounded.
@@ -85,5 +86,14 @@ enum RoomFingerprints {
       if text.hasPrefix("a=fingerprint:") { found.insert(text) }
     }
     return found
+  }
+
+  /// The number of the session in `o=` (RFC 8866 section 5.2), which stays the same in its later descriptions; nil: there is none.
+  static func session(of sdp: String) -> String? {
+    for line in sdp.split(whereSeparator: \.isNewline) where line.hasPrefix("o=") {
+      let words = line.dropFirst(2).split(separator: " ")
+      return words.count > 1 ? String(words[1]) : nil
+    }
+    return nil
   }
 }

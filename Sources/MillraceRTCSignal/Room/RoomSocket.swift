@@ -39,6 +39,7 @@ final class RoomSocket: Sendable {
     request.limits.close = Self.closing
     request.proxy = settings.proxy
     request.trust = settings.trust
+    request.isOwnServer = settings.isOwnHub
     request.allowsPlainCredentials = settings.plain
     request.loop = loop
     self.request = request

@@ -25,8 +25,9 @@ package struct RoomInstant: Sendable, Hashable {
   }
 }
 
-/// What an id is wanted for. Those of rooms must not be guessed: whoever knows the room of a call can join it.
-package enum RoomIDKind: Sendable, Hashable, CaseIterable { case peer, call, room }
+/// What an id is wanted for. Those of rooms and files must not be guessed: whoever knows the room of a call can join it, and whoever knows a
+/// file can read it.
+package enum RoomIDKind: Sendable, Hashable, CaseIterable { case peer, call, room, file }
 
 /// What the layer above a `RoomHub` has to do, in this order.
 package enum RoomAction: Sendable, Hashable {
@@ -34,6 +35,8 @@ package enum RoomAction: Sendable, Hashable {
   case send(RoomConnectionID, [UInt8])
   /// Closes the connection, after what was sent. `disconnect` follows, as for every connection.
   case close(RoomConnectionID, code: UInt16, text: String)
+  /// Reads nothing of the connection for so long: it has sent more than its share.
+  case pause(RoomConnectionID, Nanoseconds)
 
   // MARK: Media
 
@@ -46,6 +49,8 @@ package enum RoomAction: Sendable, Hashable {
   case left(RoomName, room: RoomName)
   /// The peer offers a session: see `RoomHub.answerOffer`.
   case offer(RoomName, sdp: String, request: Int)
+  /// Nobody waits for the answer to this offer any more: a session that was made for it, or restarted by it, ends.
+  case withdrawn(RoomName, request: Int)
   /// A candidate of the peer for its session with the hub.
   case candidate(RoomName, RoomCandidate)
   /// The peer publishes a track, or no longer; or a video shows something else.
@@ -70,6 +75,9 @@ package struct RoomHubCounts: Sendable, Hashable {
   package var expiries = 0
   /// Rooms in which somebody has spoken.
   package var speakingRooms = 0
+  /// Files, also those that have only been announced; and the bytes for which memory is reserved.
+  package var files = 0
+  package var fileBytes = 0
 
   package init() {}
 }

@@ -58,10 +58,17 @@ struct RoomGrant: Sendable, Hashable {
 /// Decides whom a hub lets in.
 struct RoomAdmission: Sendable {
   private let key: SecretKey?
+  /// See `RoomHubSettings`.
+  private let reserved: [RoomName: SecretKey]
   private var used: OnceTable
+
+  /// Why nobody else is a reserved user.
+  private static let taken = RoomError(
+    .forbidden, "this name is that of the hub's own participant; choose another")
 
   init(_ settings: RoomHubSettings) {
     key = settings.key
+    reserved = settings.reserved
     used = OnceTable(most: settings.onceValues)
   }
 
@@ -73,9 +80,18 @@ struct RoomAdmission: Sendable {
   func grant(
     _ text: String?, to user: RoomName, own: [String], at time: RoomInstant
   ) throws(RoomError) -> RoomGrant {
-    guard let key else { return .unlimited }
-    guard let text else { throw RoomError(.badToken, "this hub lets in by token only: send \"token\"") }
-    let token = try RoomToken(text, key: key, unixMilliseconds: time.unixMilliseconds)
+    let ownKey = reserved[user]
+    guard let key = ownKey ?? key else { return .unlimited }
+    guard let text else {
+      if ownKey != nil { throw Self.taken }
+      throw RoomError(.badToken, "this hub lets in by token only: send \"token\"")
+    }
+    let token: RoomToken
+    do throws(RoomError) {
+      token = try RoomToken(text, key: key, unixMilliseconds: time.unixMilliseconds)
+    } catch {
+      throw ownKey == nil ? error : Self.taken
+    }
     guard token.user == user else { throw RoomError(.badToken, "the token is another user's") }
     if let once = token.once, used.contains(once), !own.contains(once) {
       throw RoomError(.tokenUsed, "the token lets in once, and did; get a new one")
@@ -85,13 +101,14 @@ struct RoomAdmission: Sendable {
 
   /// Remembers that a grant lets in.
   mutating func use(_ grant: RoomGrant, own: [String]) throws(RoomError) {
-    guard let once = grant.once, let end = grant.unixEnd, !own.contains(once) else { return }
-    guard used.insert(once, until: end) else {
+    guard let once = grant.once, let end = grant.end, let unixEnd = grant.unixEnd, !own.contains(once)
+    else { return }
+    guard used.insert(once, until: RoomInstant(end, unixMilliseconds: unixEnd)) else {
       let text = "the hub remembers as many tokens as it can; use one without \"once\", or wait"
       throw RoomError(.tooManyRequests, text, afterMilliseconds: 1_000)
     }
   }
 
   /// Forgets values whose tokens have ended.
-  mutating func forget(at time: RoomInstant) { used.forget(at: time.unixMilliseconds) }
+  mutating func forget(at time: RoomInstant) { used.forget(at: time) }
 }

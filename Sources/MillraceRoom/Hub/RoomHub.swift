@@ -14,7 +14,7 @@ package import MillraceRoomWire
 package struct RoomHub: Sendable {
   /// Close codes (RFC 6455 section 7.4.1, and IANA's registry): the hub stops; there are too many connections.
   private static let goingAwayCode: UInt16 = 1001
-  private static let tryAgainLaterCode: UInt16 = 1013
+  static let tryAgainLaterCode: UInt16 = 1013
   /// How often an id is asked for until one is free. Random ids are free at once.
   private static let idAttempts = 8
   private static let stopText = "the hub stops"
@@ -26,6 +26,7 @@ package struct RoomHub: Sendable {
   private var offers: OfferTable
   private var calls: CallTable
   private var speaking = SpeakingTable()
+  private var files: RoomFileTable
   private var output = RoomOutput()
   private var isStopping = false
 
@@ -40,6 +41,7 @@ package struct RoomHub: Sendable {
     rooms = RoomTable(settings)
     offers = OfferTable(settings)
     calls = CallTable(settings)
+    files = RoomFileTable(settings.files)
   }
 
   /// What is to be carried out, in this order. Empty afterwards.
@@ -63,6 +65,7 @@ package struct RoomHub: Sendable {
   /// A text frame has arrived.
   package mutating func take(_ bytes: [UInt8], from connection: RoomConnectionID, at time: RoomInstant) {
     run(at: time)
+    let wait = sessions.pace(bytes.count, connection, at: time.now)
     switch sessions.read(bytes, from: connection, at: time.now) {
     case .nothing: break
     case .tooLong:
@@ -74,6 +77,8 @@ package struct RoomHub: Sendable {
     case .refused(let id, let error): output.answer(RoomAnswer(id, error), to: connection)
     case .request(let request): carryOut(request, of: connection, at: time)
     }
+    guard wait > 0, !isStopping, sessions[connection]?.isShut == false else { return }
+    output.append(.pause(connection, wait))
   }
 
   /// A connection is closed, by either end; `quit` where the other end said so, else `dropped`.
@@ -97,7 +102,9 @@ package struct RoomHub: Sendable {
 
   /// When `run` is due; nil: not before something else happens.
   package var deadline: Nanoseconds? {
-    let parts = [calls.deadline, offers.deadline, sessions.deadline, speaking.deadline]
+    let parts = [
+      calls.deadline, offers.deadline, sessions.deadline, speaking.deadline, files.deadline,
+    ]
     return isStopping ? nil : parts.compactMap { $0 }.min()
   }
 
@@ -106,6 +113,7 @@ package struct RoomHub: Sendable {
     guard !isStopping else { return }
     sessions.run(at: time)
     calls.run(at: time.now, &output)
+    files.run(at: time.now)
     while let offer = offers.popDue(at: time.now) { giveUp(offer) }
     while let (connection, expiry) = sessions.popDue(at: time.now) { follow(expiry, of: connection) }
     while let (room, levels) = speaking.popDue(at: time.now) { tell(levels, in: room) }
@@ -153,6 +161,7 @@ package struct RoomHub: Sendable {
       let id = try newID(.call)
       let targets = sessions.reachable(wanted.user, at: time.now)
       guard !user.grant.isOver(at: time.now) else { throw RoomGrant.over }
+      try sessions.countCall(of: connection, at: time.now)
       try calls.begin(id, from: end, wanted, at: targets, now: time.now, &output)
       return RoomAnswer(request.id, RoomCalling(id))
     case .answerCall(let answer):
@@ -177,6 +186,9 @@ package struct RoomHub: Sendable {
     case .kick(let other, let text):
       try rooms.require(.kick, of: peer)
       let seat = try rooms.other(other, than: peer)
+      guard settings.reserved[seat.member.user] == nil else {
+        throw RoomError(.forbidden, "this member is the hub's own participant, and stays")
+      }
       expel(seat.member.peer, .removed, .kicked, text: text)
     case .close(let text):
       try rooms.require(.close, of: peer)
@@ -185,9 +197,11 @@ package struct RoomHub: Sendable {
       try offer(description, OfferTable.Offer(peer: peer, request: request.id), at: time)
       return nil
     case .role(let role):
-      try rooms.perform(request.operation, by: peer, &output)
+      try rooms.perform(request.operation, by: peer, at: time.now, &output)
       return RoomAnswer(request.id, RoomRoleChanged(role))
-    default: try rooms.perform(request.operation, by: peer, &output)
+    case .file(let file):
+      return RoomAnswer(request.id, try ticket(for: file, of: peer, at: time))
+    default: try rooms.perform(request.operation, by: peer, at: time.now, &output)
     }
     return RoomAnswer(request.id)
   }
@@ -241,6 +255,7 @@ package struct RoomHub: Sendable {
         case .peer: rooms[id] != nil
         case .call: calls.contains(id)
         case .room: rooms.contains(room: id)
+        case .file: files.contains(id)
         }
       if !isTaken { return id }
     }
@@ -267,7 +282,11 @@ package struct RoomHub: Sendable {
   /// Forgets what a member had in its room. Its offers get their answers, unless nobody reads them.
   private mutating func release(_ seat: RoomSeat) {
     let requests = offers.removeAll(of: seat.member.peer)
-    if !rooms.contains(room: seat.room) { speaking.remove(seat.room) }
+    files.leave(seat.member.peer)
+    if !rooms.contains(room: seat.room) {
+      speaking.remove(seat.room)
+      files.end(seat.room)
+    }
     sessions.leave(seat.connection)
     guard sessions[seat.connection]?.isShut == false else { return }
     let error =
@@ -286,11 +305,14 @@ package struct RoomHub: Sendable {
     }
   }
 
-  /// Ends all rooms and calls, and closes all connections. What still arrives is refused with `closing`.
+  /// Ends all rooms and calls, and closes all connections: the close code says that it is the hub that ends, not the rooms, so that members
+  /// try again later. What still arrives is refused with `closing`.
   package mutating func stop() {
     guard !isStopping else { return }
     isStopping = true
-    for room in rooms.names { end(room, text: Self.stopText) }
+    for room in rooms.names {
+      for seat in rooms.end(room, &output) { release(seat) }
+    }
     calls.removeAll()
     for connection in sessions.ids {
       output.append(.close(connection, code: Self.goingAwayCode, text: Self.stopText))
@@ -309,8 +331,62 @@ package struct RoomHub: Sendable {
     counts.calls = calls.count
     counts.offers = offers.count
     counts.speakingRooms = speaking.count
+    counts.files = files.count
+    counts.fileBytes = files.byteCount
     return counts
   }
+
+  // MARK: Files
+
+  private mutating func ticket(
+    for file: RoomFile, of peer: RoomName, at time: RoomInstant
+  ) throws(RoomError) -> RoomFileTicket {
+    guard let seat = rooms[peer] else { throw RoomError(.notInRoom, "join a room first") }
+    guard seat.member.role == .host else {
+      throw RoomError(.forbidden, "a viewer shares nothing; become a host first")
+    }
+    try rooms.require(.publish, of: peer)
+    try files.check(file, of: peer, in: seat.room)
+    let id = try newID(.file)
+    let ticket = try newID(.file)
+    files.announce(file, as: id, by: ticket, of: peer, in: seat.room, at: time.now)
+    return RoomFileTicket(id, ticket: ticket.rawValue, path: "\(RoomWire.filesPath)/\(id)")
+  }
+
+  /// Begins to take the content of a file.
+  /// - Parameters:
+  ///   - ticket: as the client shows it.
+  ///   - length: how many bytes it says will come; nil: it does not say.
+  ///   - address: where they come from, without its port.
+  package mutating func beginUpload(
+    _ ticket: String, length: Int?, from address: String = "", at time: RoomInstant
+  ) throws(RoomFileRefusal) -> RoomUpload {
+    run(at: time)
+    return try files.begin(ticket, length: length, from: address, at: time.now)
+  }
+
+  /// Takes the next bytes of a file; false: nobody waits for them any more.
+  package mutating func takeUpload(_ bytes: [UInt8], of file: RoomName) -> Bool {
+    files.take(bytes, of: file)
+  }
+
+  /// The content of a file is complete: the others of the room learn of it. False: nobody waits for it any more.
+  package mutating func endUpload(of file: RoomName, at time: RoomInstant) -> Bool {
+    run(at: time)
+    guard let shared = files.finish(file), let seat = rooms[shared.peer] else { return false }
+    let others = rooms.connections(of: seat.room, except: shared.peer)
+    output.push(.file(shared.file, id: file, from: shared.peer), to: others)
+    return true
+  }
+
+  /// The rest of a file does not come; after its end this does nothing.
+  package mutating func abandonUpload(of file: RoomName) { files.abandon(file) }
+
+  /// A file whose content is complete; nil: there is none, or no longer.
+  package func file(_ id: RoomName) -> RoomFile? { files.file(id) }
+
+  /// A piece of the content of a file, from 0 on, and empty behind the last; nil: the file has gone.
+  package func piece(_ index: Int, of file: RoomName) -> [UInt8]? { files.piece(index, of: file) }
 
   // MARK: Media
 
@@ -321,6 +397,7 @@ package struct RoomHub: Sendable {
     guard description.isOffer else {
       throw RoomError(.badOffer, "the hub makes no offers; an answer is for a peer: send \"to\"")
     }
+    if let seat = rooms[offer.peer] { try sessions.countOffer(of: seat.connection, at: time.now) }
     try offers.insert(offer, at: time.now)
     output.append(.offer(offer.peer, sdp: description.sdp, request: offer.request))
   }
@@ -348,6 +425,7 @@ package struct RoomHub: Sendable {
     let text = "the hub has not answered the offer within \(settings.offerSeconds) s"
     let error = RoomError(.tooManyRequests, text, afterMilliseconds: 1_000)
     output.answer(RoomAnswer(offer.request, error), to: seat.connection)
+    output.append(.withdrawn(offer.peer, request: offer.request))
   }
 
   /// Whether a member has subscribed to a track of another. With `mix` it hears all others all the same.

@@ -22,8 +22,11 @@ public struct RoomHubSettings: Sendable {
   public var connectionsPerAddress = 100
   /// The most joins of one address within a second.
   public var joinsPerSecond = 20
-  /// The most requests of one connection within a second.
+  /// The most requests of one connection within a second. What it sends beyond twice as many is not even read for a while.
   public var requestsPerSecond = 200
+  /// The most bytes a second that one member sends to others, where each message counts 256 more. At once it may be a whole message. One
+  /// member gets up to twice as much that is for it alone, and a room four times as much that is for all.
+  public var messageBytesPerSecond = 32_768
   /// The most values `once` of tokens that are remembered. While there is no room, tokens with such a value are not let in.
   public var onceValues = 100_000
 
@@ -33,6 +36,12 @@ public struct RoomHubSettings: Sendable {
   public var offerSeconds = 10
   /// How long a call rings.
   public var ringingSeconds = 60
+
+  /// Limits of the files that members share.
+  package var files = RoomFileLimits()
+  /// Users that are part of the program of this hub, with the keys that sign their tokens. Nobody gets in as one of them by another token,
+  /// or without one, and nobody removes them from a room.
+  package var reserved: [RoomName: SecretKey] = [:]
 
   /// Creates settings.
   public init(key: SecretKey? = nil, media: RoomMediaMode? = .mix) {
@@ -48,6 +57,7 @@ public struct RoomHubSettings: Sendable {
   /// A day: as a limit of times, and far more than any of them needs.
   private static let mostSeconds = 86_400
   private static let mostCount = 1_000_000
+  private static let byteRates = 1_024...1_000_000_000
 
   /// What is wrong with the settings, and the cure; nil: nothing.
   public var problem: String? {
@@ -57,6 +67,10 @@ public struct RoomHubSettings: Sendable {
     }
     for (name, count) in counts where !(1...Self.mostCount).contains(count) {
       return "\(count) \(name) are not possible; choose 1 to \(Self.mostCount)"
+    }
+    if !Self.byteRates.contains(messageBytesPerSecond) {
+      let range = "\(Self.byteRates.lowerBound) to \(Self.byteRates.upperBound)"
+      return "\(messageBytesPerSecond) bytes of messages a second are not possible; choose \(range)"
     }
     for (name, seconds) in times where !(1...Self.mostSeconds).contains(seconds) {
       return "\(seconds) s are not possible for \(name); choose 1 to \(Self.mostSeconds)"
@@ -88,5 +102,13 @@ public struct RoomHubSettings: Sendable {
     }
     guard isLong else { return nil }
     return "a text of a STUN or TURN server is longer than \(Self.serverBytes) bytes; use a shorter one"
+  }
+}
+
+extension RoomHubSettings: CustomStringConvertible {
+  /// The size of the hub; its servers have passwords.
+  public var description: String {
+    let mode = media.map { "media \($0.rawValue)" } ?? "no media"
+    return "\(mode), \(key == nil ? "no key" : "a key"), up to \(rooms) rooms of \(membersPerRoom) members"
   }
 }

@@ -15,7 +15,10 @@ struct RoomOutput: Sendable {
   /// Writes the message once, for all.
   mutating func push(_ push: RoomPush, to connections: [RoomConnectionID]) {
     guard !connections.isEmpty else { return }
-    let bytes = push.bytes
+    send(push.bytes, to: connections)
+  }
+
+  mutating func send(_ bytes: [UInt8], to connections: [RoomConnectionID]) {
     for connection in connections { actions.append(.send(connection, bytes)) }
   }
 

@@ -11,6 +11,10 @@ struct RoomSeat: Sendable {
   fileprivate(set) var grant: RoomGrant
   fileprivate var source: RoomVideoSource?
   fileprivate var subscriptions = RoomSubscriptions()
+  /// Bytes it has sent to others, bytes that were for it alone, and what it has changed for all to see; see `RateLimit`.
+  fileprivate var sent: Nanoseconds = 0
+  fileprivate var received: Nanoseconds = 0
+  fileprivate var changes: Nanoseconds = 0
 
   init(_ connection: RoomConnectionID, _ member: RoomMember, in room: RoomName, _ grant: RoomGrant) {
     self.connection = connection
@@ -39,13 +43,25 @@ struct RoomTable: Sendable {
     /// In the order in which they joined.
     var peers: [RoomName] = []
     var users: [RoomName: RoomName] = [:]
+    /// Bytes that were for all; see `RateLimit`.
+    var passed: Nanoseconds = 0
   }
 
+  /// Roles taken and tracks published by one member: each is told to all others. Giving them up is free, so that nobody who mutes
+  /// is refused.
+  private static let changing = RateLimit(every: 200_000_000, burst: 20)
+  /// The most bytes of a candidate for the hub. The longest that RFC 8839 (section 5.1) has in practice takes some 200.
+  private static let candidateBytes = 1_024
+
   private let settings: RoomHubSettings
+  private let passing: PassingLimits
   private var rooms: [RoomName: Room] = [:]
   private var seats: [RoomName: RoomSeat] = [:]
 
-  init(_ settings: RoomHubSettings) { self.settings = settings }
+  init(_ settings: RoomHubSettings) {
+    self.settings = settings
+    passing = PassingLimits(settings)
+  }
 
   var count: Int { rooms.count }
   var memberCount: Int { seats.count }
@@ -150,17 +166,26 @@ struct RoomTable: Sendable {
     return seat
   }
 
-  private mutating func setRole(_ role: RoomRole, of peer: RoomName, _ output: inout RoomOutput)
-    throws(RoomError)
-  {
+  private mutating func setRole(
+    _ role: RoomRole, of peer: RoomName, at now: Nanoseconds, _ output: inout RoomOutput
+  ) throws(RoomError) {
     guard let seat = seats[peer], seat.member.role != role else { return }
     guard seat.grant.allows(role) else {
       throw RoomError(.forbidden, "the token does not allow the role \(role.rawValue)")
     }
+    if role == .host { try countChange(of: peer, at: now) }
     if role == .viewer { withdrawAll(seat.member, &output) }
     seats[peer]?.member.role = role
     output.append(.role(peer, role))
     tellOf(peer, .role, &output)
+  }
+
+  private mutating func countChange(of peer: RoomName, at now: Nanoseconds) throws(RoomError) {
+    guard var seat = seats[peer] else { return }
+    if let wait = Self.changing.take(&seat.changes, at: now) {
+      throw RoomError.tooMany("changes of this member", after: wait)
+    }
+    seats[peer] = seat
   }
 
   private mutating func withdrawAll(_ member: RoomMember, _ output: inout RoomOutput) {
@@ -179,7 +204,7 @@ struct RoomTable: Sendable {
   // MARK: Tracks
 
   private mutating func publish(
-    _ publication: RoomPublication, by peer: RoomName, _ output: inout RoomOutput
+    _ publication: RoomPublication, by peer: RoomName, at now: Nanoseconds, _ output: inout RoomOutput
   ) throws(RoomError) {
     guard let seat = seats[peer] else { return }
     guard seat.member.role == .host else {
@@ -193,6 +218,7 @@ struct RoomTable: Sendable {
     let isChange = seat.member.tracks.contains(track) != isOn
     let isOtherSource = isOn && track == .video && seat.source != publication.source
     guard isChange || isOtherSource else { return }
+    if isOn { try countChange(of: peer, at: now) }
     if isOn { seats[peer]?.member.tracks.insert(track) } else { seats[peer]?.member.tracks.remove(track) }
     if track == .video { seats[peer]?.source = isOn ? publication.source : nil }
     output.append(.publishing(peer, publication))
@@ -233,37 +259,79 @@ struct RoomTable: Sendable {
 
   /// Carries out what is between the members of a room. Throws `unknownOp` for anything else.
   mutating func perform(
-    _ operation: RoomOperation, by peer: RoomName, _ output: inout RoomOutput
+    _ operation: RoomOperation, by peer: RoomName, at now: Nanoseconds, _ output: inout RoomOutput
   ) throws(RoomError) {
     switch operation {
-    case .role(let role): try setRole(role, of: peer, &output)
-    case .publish(let publication): try publish(publication, by: peer, &output)
+    case .role(let role): try setRole(role, of: peer, at: now, &output)
+    case .publish(let publication): try publish(publication, by: peer, at: now, &output)
     case .subscribe(let subscription): try subscribe(subscription, by: peer, &output)
-    case .candidate(let candidate, nil):
-      try requireMedia()
-      output.append(.candidate(peer, candidate))
+    case .candidate(let candidate, nil): try add(candidate, of: peer, &output)
     case .candidate(let candidate, let other):
-      try pass(.candidate(candidate, from: peer), from: peer, to: other, &output)
+      try pass(.candidate(candidate, from: peer), from: peer, to: other, at: now, &output)
     case .sdp(let description, .some(let other)):
-      try pass(.sdp(description, from: peer), from: peer, to: other, &output)
+      try pass(.sdp(description, from: peer), from: peer, to: other, at: now, &output)
     case .control(let command, let other):
-      try pass(.control(command, from: peer), from: peer, to: other, &output)
-    case .data(let data, let other): try pass(.data(data, from: peer), from: peer, to: other, &output)
+      try pass(.control(command, from: peer), from: peer, to: other, at: now, &output)
+    case .data(let data, let other):
+      try pass(.data(data, from: peer), from: peer, to: other, at: now, &output)
     case .message(let text, let other):
-      try pass(.message(text, from: peer), from: peer, to: other, &output)
+      try pass(.message(text, from: peer), from: peer, to: other, at: now, &output)
     default: throw RoomError(.unknownOp, "this hub does not know the operation")
     }
   }
 
-  /// Passes a message on to one other peer, or to all others.
-  private func pass(
-    _ message: RoomPush, from peer: RoomName, to target: RoomName?, _ output: inout RoomOutput
+  /// A candidate of the peer for its session with the hub.
+  private func add(
+    _ candidate: RoomCandidate, of peer: RoomName, _ output: inout RoomOutput
   ) throws(RoomError) {
-    if let target {
-      output.push(message, to: try other(target, than: peer).connection)
-    } else if let room = seats[peer]?.room {
-      output.push(message, to: connections(of: room, except: peer))
+    try requireMedia()
+    guard (candidate.candidate?.utf8.count ?? 0) <= Self.candidateBytes else {
+      throw RoomError(
+        .badPayload, "\"payload.candidate\" for the hub must have at most \(Self.candidateBytes) bytes")
     }
+    output.append(.candidate(peer, candidate))
+  }
+
+  /// Passes a message on to one other peer, or to all others.
+  private mutating func pass(
+    _ message: RoomPush, from peer: RoomName, to target: RoomName?, at now: Nanoseconds,
+    _ output: inout RoomOutput
+  ) throws(RoomError) {
+    guard let sender = seats[peer] else { return }
+    let receivers: [RoomConnectionID]
+    if let target {
+      receivers = [try other(target, than: peer).connection]
+    } else {
+      receivers = connections(of: sender.room, except: peer)
+    }
+    guard !receivers.isEmpty else { return }
+    let bytes = message.bytes
+    try charge(bytes.count + PassingLimits.overhead, sender, to: target, at: now)
+    output.send(bytes, to: receivers)
+  }
+
+  /// Counts bytes from a sender to one peer, or to all in its room. Throws `tooManyRequests`.
+  private mutating func charge(
+    _ cost: Int, _ sender: RoomSeat, to target: RoomName?, at now: Nanoseconds
+  ) throws(RoomError) {
+    var sent = sender.sent
+    if let wait = passing.ofMember.take(cost, &sent, at: now) {
+      throw RoomError.tooMany("bytes of messages from this member", after: wait)
+    }
+    if let target {
+      var received = seats[target]?.received ?? 0
+      if let wait = passing.toMember.take(cost, &received, at: now) {
+        throw RoomError.tooMany("bytes of messages for this peer", after: wait)
+      }
+      seats[target]?.received = received
+    } else {
+      var passed = rooms[sender.room]?.passed ?? 0
+      if let wait = passing.toRoom.take(cost, &passed, at: now) {
+        throw RoomError.tooMany("bytes of messages in this room", after: wait)
+      }
+      rooms[sender.room]?.passed = passed
+    }
+    seats[sender.member.peer]?.sent = sent
   }
 
   /// Who of these is in a room, in the same order.

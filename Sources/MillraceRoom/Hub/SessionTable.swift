@@ -25,6 +25,8 @@ struct SessionTable: Sendable {
     fileprivate var badMessages = 0
     /// See `RateLimit`.
     fileprivate var requests: Nanoseconds = 0
+    fileprivate var read: Nanoseconds = 0
+    fileprivate var calls: Nanoseconds = 0
     /// The end of a token that the member was told of.
     fileprivate var warnedOf: Nanoseconds?
 
@@ -57,9 +59,12 @@ struct SessionTable: Sendable {
 
   /// Devices of one user that ring at once, the latest: a call of a user with very many connections stays one call.
   static let mostRinging = 16
+  /// Calls of a connection: a caller that rings again and again would keep a user busy. People do not dial faster.
+  private static let calling = RateLimit(every: 2_000_000_000, burst: 3)
 
   private let settings: RoomHubSettings
   private let limit: RateLimit
+  private let reading: RateLimit
   private var sessions: [RoomConnectionID: Session] = [:]
   private var users: [RoomName: [RoomConnectionID]] = [:]
   private var addresses: AddressTable
@@ -70,6 +75,7 @@ struct SessionTable: Sendable {
   init(_ settings: RoomHubSettings) {
     self.settings = settings
     limit = RateLimit(perSecond: settings.requestsPerSecond)
+    reading = ReadingLimit.ofConnection(settings)
     addresses = AddressTable(settings)
     admission = RoomAdmission(settings)
   }
@@ -102,6 +108,15 @@ struct SessionTable: Sendable {
   mutating func remove(_ connection: RoomConnectionID, at now: Nanoseconds) {
     guard let session = sessions.removeValue(forKey: connection) else { return }
     addresses.disconnect(session.address, at: now)
+  }
+
+  /// Counts a frame that was read; returns for how long nothing more of the connection should be.
+  mutating func pace(_ bytes: Int, _ connection: RoomConnectionID, at now: Nanoseconds) -> Nanoseconds {
+    guard var session = sessions[connection], !session.isShut else { return 0 }
+    let units = ReadingLimit.units(bytes)
+    let own = reading.charge(units, &session.read, at: now)
+    sessions[connection] = session
+    return max(own, addresses.read(units, of: session.address, at: now))
   }
 
   /// Reads a frame, counts it, and checks what concerns every request.
@@ -178,7 +193,24 @@ struct SessionTable: Sendable {
     return Array(connections.suffix(Self.mostRinging))
   }
 
+  /// Counts a call of a connection. Throws `tooManyRequests`.
+  mutating func countCall(of connection: RoomConnectionID, at now: Nanoseconds) throws(RoomError) {
+    guard var session = sessions[connection] else { return }
+    if let wait = Self.calling.take(&session.calls, at: now) {
+      throw RoomError.tooMany("calls of this connection", after: wait)
+    }
+    sessions[connection] = session
+  }
+
   // MARK: Rooms
+
+  /// Counts an offer to the hub. Throws `tooManyRequests`.
+  mutating func countOffer(of connection: RoomConnectionID, at now: Nanoseconds) throws(RoomError) {
+    guard let address = sessions[connection]?.address else { return }
+    if let wait = addresses.offer(address, at: now) {
+      throw RoomError.tooMany("offers from this address", after: wait)
+    }
+  }
 
   /// What allows a connection to join a room: the token that comes with it, or that of `login`. Counts the join, whether it is allowed or
   /// not; but the token is used by `enter` only.

@@ -2,30 +2,14 @@ internal import MillraceCore
 internal import MillraceRTC
 internal import MillraceRTCWire
 internal import MillraceRoomWire
-internal import Synchronization
 
-/// A member of a room whose media are forwarded: its session, and what it receives. On the loop's thread.
-///
-/// What its session reports only sets flags, beside passing packets on: the room does the rest in its next run, because a session must be
-/// neither ended nor asked for pictures within its own reports.
-final class ForwardedMember {
-  let peer: RoomName
+/// A member of a room whose media are forwarded: what it receives, beside its session. On the loop's thread.
+final class ForwardedMember: SessionMember {
   /// What it publishes.
   let source: ForwardedSource
   private unowned let room: ForwardedRoom
   private let context: ForwardingContext
   private var subscriptions = RoomSubscriptions()
-
-  private var session: RTCSession?
-  /// The session's number in `o=` of its offer: another one is another session.
-  private var origin = ""
-  /// The offer that is not answered.
-  private var request: Int?
-  private var description: String?
-  /// Offer and answer fit together.
-  private var isNegotiated = false
-  /// The session has failed or was closed.
-  private(set) var isOver = false
 
   private var slots: [RoomTrack: [ForwardedSlot]] = [:]
   private var tables: [RoomTrack: SlotTable] = [:]
@@ -34,117 +18,70 @@ final class ForwardedMember {
   private var share: Int?
 
   init(_ peer: RoomName, role: RoomRole, in room: ForwardedRoom, _ context: ForwardingContext) {
-    self.peer = peer
     self.room = room
     self.context = context
     source = ForwardedSource(peer, role: role, in: room, context)
+    super.init(peer, in: room, context)
   }
 
   // MARK: Session
 
-  /// Answers an offer, by a new session or the present one.
-  func take(_ text: String, request: Int) {
-    let offer: SessionDescription
-    do throws(SDPProblem) { offer = try SessionDescription(parsing: text) } catch {
-      return answer(request, .failure(RoomError(.badOffer, error.description)))
-    }
-    refuse("another offer came before this one was answered")
-    let sections = OfferedMedia(offer, videoCodecs: context.settings.videoCodecs).sections
-    if let session, isNegotiated, !isOver, origin == offer.origin.sessionID {
-      self.request = request
-      session.answer(offer, adding: sections)
-      // It answers at once, unless it is over.
-      return refuse("the session is over; make another one and offer it")
-    }
-    dropSession()
-    guard !sections.isEmpty else {
-      let text = "the offer has no sound and no video that is sent or received; offer at least one"
-      return answer(request, .failure(RoomError(.badOffer, text)))
-    }
-    begin(offer, sections, request)
+  override func sections(for offer: SessionDescription) -> [MediaSection] {
+    OfferedMedia(offer, videoCodecs: context.settings.videoCodecs).sections
   }
 
-  private func begin(_ offer: SessionDescription, _ sections: [MediaSection], _ request: Int) {
-    var settings = context.settings.session
-    settings.sections = sections
-    let made = RTCSession(on: context.loop, settings, context.identity, observer: self)
-    session = made
-    context.counters.sessions.add(1, ordering: .relaxed)
-    self.request = request
-    origin = offer.origin.sessionID
-    made.answer(offer)
+  override func addedSections(for offer: SessionDescription) -> [MediaSection] {
+    OfferedMedia(offer, beside: session?.media ?? [], videoCodecs: context.settings.videoCodecs).sections
   }
 
-  /// Takes a candidate. One that cannot be read is of no use, and another may be.
-  func add(_ candidate: RoomCandidate) {
-    guard let session, !isOver else { return }
-    // Browsers end with an empty candidate.
-    guard let text = candidate.candidate, !text.isEmpty else { return session.add(nil) }
-    do throws(SDPProblem) { session.add(try ICECandidate(parsing: text)) } catch {}
+  override var emptyOffer: String {
+    "the offer has no sound and no video that is sent or received; offer at least one"
   }
 
-  /// Ends the session, if there is one, and frees its slots. Not within its reports.
-  func dropSession() {
-    guard let session else { return }
-    self.session = nil
-    session.end()
-    context.counters.sessions.subtract(1, ordering: .relaxed)
-    for track in [RoomTrack.audio, .video] {
-      for slot in slots[track] ?? [] where slot.peer != nil {
-        context.report?(.assigned(RoomSlot(slot.mid, track), to: peer))
-      }
-    }
-    (slots, tables, budget, share) = ([:], [:], VideoBudget(), nil)
-    (isOver, isNegotiated, description, request) = (false, false, nil, nil)
-    source.setMedia(sound: nil, videos: [])
-    source.restart()
-    room.noteChange()
-  }
-
-  /// The member leaves: nothing more is reported to it.
-  func end() {
-    request = nil
-    slots = [:]
-    dropSession()
-  }
-
-  private func answer(_ request: Int, _ result: Result<String, RoomError>) {
-    context.report?(.answered(peer, request: request, result))
-  }
-
-  /// Refuses the offer that waits, if one does.
-  private func refuse(_ text: String) { refuse(RoomError(.badOffer, text)) }
-
-  private func refuse(_ error: RoomError) {
-    guard let request else { return }
-    self.request = nil
-    answer(request, .failure(error))
-  }
-
-  private func answerDescribed() {
-    guard isNegotiated, let request, let description else { return }
-    self.request = nil
-    takeMedia()
-    answer(request, .success(description))
-    room.noteChange()
-  }
-
-  /// Takes what was agreed on: what this member sends, and its slots.
-  private func takeMedia() {
-    guard let session else { return }
+  /// Takes what was agreed on: what this member sends, and its slots. A medium that its latest offer has stopped is not counted: the member
+  /// may have put another in its place.
+  override func sessionAgreed(_ session: RTCSession) {
+    let live = session.remote?.liveMedia ?? []
     var known = Set((slots[.audio] ?? []).map(\.mid) + (slots[.video] ?? []).map(\.mid))
     var sound: Int?
     var videos: [Int] = []
     for (place, medium) in session.media.enumerated() {
-      if medium.direction.receives {
+      if medium.direction.receives, live.contains(medium.mid) {
         if medium.kind == .audio { sound = sound ?? place } else { videos.append(place) }
       }
       guard medium.direction.sends, known.insert(medium.mid).inserted else { continue }
       let slot = ForwardedSlot(medium, medium: place, of: session, context.counters)
       slots[slot.track, default: []].append(slot)
     }
-    for (track, list) in slots { tables[track, default: SlotTable()].grow(to: list.count) }
+    for (track, list) in slots {
+      var table = tables[track] ?? SlotTable()
+      table.grow(to: list.count)
+      for place in list.indices { table.setOpen(live.contains(list[place].mid), place) }
+      tables[track] = table
+    }
     source.setMedia(sound: sound, videos: Array(videos.prefix(OfferedMedia.mostVideos)))
+  }
+
+  /// Pictures that came before the connection did not reach it, and a screen that does not change sends no others.
+  override func sessionConnected(_ isConnected: Bool) {
+    guard isConnected else { return }
+    for slot in slots[.video] ?? [] { wantKeyFrame(slot, at: context.clock.now) }
+  }
+
+  override func sessionDropped() {
+    for track in [RoomTrack.audio, .video] {
+      for slot in slots[track] ?? [] where slot.peer != nil {
+        context.report?(.assigned(RoomSlot(slot.mid, track), to: peer))
+      }
+    }
+    (slots, tables, budget, share) = ([:], [:], VideoBudget(), nil)
+    source.setMedia(sound: nil, videos: [])
+    source.restart()
+  }
+
+  override func end() {
+    slots = [:]
+    super.end()
   }
 
   // MARK: Slots
@@ -153,13 +90,18 @@ final class ForwardedMember {
 
   func forget(_ other: RoomName) { subscriptions.forget(other) }
 
-  /// Somebody that it wants has no slot.
-  var isShort: Bool { tables.values.contains { $0.isShort && !$0.peers.isEmpty } }
+  /// It wants one of these, who has no slot because there are too few.
+  func lacks(_ track: RoomTrack, _ speakers: [ForwardedMember]) -> Bool {
+    guard let table = tables[track], table.isShort, !table.peers.isEmpty else { return false }
+    return speakers.contains { other in
+      other !== self && subscriptions.includes(track, of: other.peer) && !table.peers.contains(other.peer)
+    }
+  }
 
-  /// Gives peers their slots.
+  /// Gives peers their slots. Returns true when another is in one.
   /// - Parameter publishers: who publishes the track, in the order in which they began.
-  func assign(_ track: RoomTrack, _ publishers: [ForwardedMember], at now: Nanoseconds) {
-    guard var table = tables[track], let slots = slots[track] else { return }
+  func assign(_ track: RoomTrack, _ publishers: [ForwardedMember], at now: Nanoseconds) -> Bool {
+    guard var table = tables[track], let slots = slots[track] else { return false }
     let wanted = publishers.compactMap { other in
       other !== self && subscriptions.includes(track, of: other.peer)
         ? SlotTable.Candidate(peer: other.peer, speech: other.source.speech) : nil
@@ -170,8 +112,9 @@ final class ForwardedMember {
       let slot = slots[place]
       slot.assign(table.peers[place])
       context.report?(.assigned(RoomSlot(slot.mid, track, peer: slot.peer), to: peer))
-      if track == .video { carrier(of: slot)?.wantKeyFrame() }
+      if track == .video { wantKeyFrame(slot, at: now) }
     }
+    return !changed.isEmpty
   }
 
   /// Has those that its slots carry send to them.
@@ -185,18 +128,38 @@ final class ForwardedMember {
     slot.peer.flatMap { room.member($0)?.source }
   }
 
+  /// Has a key frame asked for: at once, or later where that was done for this slot a moment ago. Returns true for at once.
+  @discardableResult
+  private func wantKeyFrame(_ slot: ForwardedSlot, at now: Nanoseconds) -> Bool {
+    guard let source = carrier(of: slot), let time = slot.wishTime(at: now) else { return false }
+    source.wantKeyFrame(from: time)
+    return time <= now
+  }
+
   // MARK: Time
 
-  /// Pauses the last videos that its network does not carry, and lets others go on.
+  /// Pauses the last videos that its network does not carry, and lets others go on. One that takes more than any video may, or is in
+  /// another codec, has no part in what the network carries: nobody else pauses because of it.
   func fitVideos(at now: Nanoseconds) {
-    guard let share, let slots = slots[.video] else { return }
-    let used = slots.filter { $0.peer != nil }
-    let rates = used.map { carrier(of: $0)?.bitrate(at: now) ?? 0 }
-    let active = max(1, used.count(where: { $0.isActive(at: now) }))
-    let (total, overflow) = share.multipliedReportingOverflow(by: active)
-    let count = budget.fit(rates, into: overflow ? .max : total, at: now)
-    for (place, slot) in used.enumerated() {
-      if slot.setPaused(place >= count) { carrier(of: slot)?.wantKeyFrame() }
+    guard let slots = slots[.video] else { return }
+    var used: [(slot: ForwardedSlot, rate: Int)] = []
+    for slot in slots {
+      guard let source = carrier(of: slot) else { continue }
+      let rate = source.bitrate(at: now)
+      guard rate <= context.settings.mostVideoBitrate else {
+        _ = slot.setPaused(true)
+        continue
+      }
+      if slot.takes(source.videoCodec) { used.append((slot, rate)) }
+    }
+    var count = used.count
+    if let share {
+      let active = max(1, used.count(where: { $0.slot.isActive(at: now) }))
+      let (total, overflow) = share.multipliedReportingOverflow(by: active)
+      count = budget.fit(used.map(\.rate), into: overflow ? .max : total, at: now)
+    }
+    for (place, video) in used.enumerated() {
+      if video.slot.setPaused(place >= count) { wantKeyFrame(video.slot, at: now) }
     }
   }
 
@@ -204,64 +167,25 @@ final class ForwardedMember {
   func requestKeyFrame(at now: Nanoseconds) -> Nanoseconds? {
     source.requestKeyFrame(of: session, at: now)
   }
-}
 
-extension ForwardedMember: RTCSessionObserver {
-  func sessionDescribed(_ description: SessionDescription) {
-    self.description = description.text
-    answerDescribed()
+  // MARK: What the session reports
+
+  override func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
+    source.take(sound, payload)
   }
 
-  // All candidates are in the answer: a session searches them before it answers.
-  func sessionFound(_ candidate: ICECandidate?) {}
-
-  func sessionChanged(_ state: RTCSessionState) {
-    switch state {
-    case .signalling, .connected, .disconnected: break
-    case .connecting:
-      // The first answer is known to fit the offer only from here on.
-      isNegotiated = true
-      answerDescribed()
-    case .closed: noteOver(RoomError(.badOffer, "the session was closed; make another one"))
-    case .failed(let failure): noteOver(Self.error(failure))
-    }
+  override func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) {
+    source.take(picture, bytes)
   }
 
-  private func noteOver(_ error: RoomError) {
-    isOver = true
-    refuse(error)
-    room.noteChange()
-  }
-
-  private static func error(_ failure: RTCSessionFailure) -> RoomError {
-    switch failure {
-    case .negotiation(.noCommonCodec(let medium)):
-      RoomError(.noCommonCodec, NegotiationProblem.noCommonCodec(medium: medium).description)
-    case .negotiation(let problem): RoomError(.badOffer, problem.description)
-    case .peer(.fingerprint):
-      RoomError(.badOffer, "the certificate is another one; a new session has a new number in \"o=\"")
-    case .library(let problem), .peer(.library(let problem)):
-      RoomError(.tooManyRequests, "the hub has no session: \(problem)", afterMilliseconds: 1_000)
-    case .peer, .timeout, .lost: RoomError(.badOffer, "the session has failed; make another one")
-    }
-  }
-
-  func sessionReceived(_ sound: ReceivedSound, _ payload: Span<UInt8>) { source.take(sound, payload) }
-
-  func sessionReceived(_ picture: ReceivedPicture, _ bytes: Span<UInt8>) { source.take(picture, bytes) }
-
-  // Nothing of the room is carried by them.
-  func sessionReceived(_ tone: ReceivedTone) {}
-  func sessionReceived(_ event: DataChannelEvent) {}
-  func sessionEnded(source: UInt32, reason: String?) {}
-
-  func sessionWantsKeyFrame(medium: Int) {
+  override func sessionWantsKeyFrame(medium: Int) {
     guard let slot = slots[.video]?.first(where: { $0.medium == medium }) else { return }
-    slot.awaitKeyFrame()
-    carrier(of: slot)?.wantKeyFrame()
+    let isAsked = wantKeyFrame(slot, at: context.clock.now)
+    // Where the picture itself was not sent, those behind it are of no use; otherwise they go on until a key frame is asked for.
+    if isAsked || slot.isSending { slot.awaitKeyFrame() }
   }
 
-  func sessionAllocated(sound: Int, video: Int) {
+  override func sessionAllocated(sound: Int, video: Int) {
     share = video
     room.noteMedia(at: context.clock.now)
   }

@@ -1,13 +1,17 @@
 internal import MillraceCore
 internal import MillraceRTC
 internal import MillraceRoomWire
+internal import Synchronization
 
 /// A room whose media are forwarded. On the loop's thread.
 ///
 /// Packets pass within the reports of sessions, by lists that are made when a slot changes. Everything else happens in `run`.
-final class ForwardedRoom: RTCLoopMember {
-  /// How often levels are reported, and looked at for who needs a slot. As often as members are told who speaks.
+final class ForwardedRoom: MediaRoom, RTCLoopMember {
+  /// How often levels are reported, and looked at for who needs a slot. As often as members get to know who speaks.
   private static let interval: Nanoseconds = .milliseconds(200)
+  /// Between two times that all slots are settled, which takes time in proportion to members times publishers: what members change within
+  /// it, however often, costs once.
+  private static let settling: Nanoseconds = .milliseconds(100)
 
   private let name: RoomName
   private let context: ForwardingContext
@@ -16,6 +20,7 @@ final class ForwardedRoom: RTCLoopMember {
   /// Counts publications.
   private var orders: UInt64 = 0
   private var hasChanged = false
+  private var settledAt: Nanoseconds?
   /// The next look at levels and bit rates; nil: nothing comes.
   private var lookAt: Nanoseconds?
   private var hasMedia = false
@@ -41,24 +46,25 @@ final class ForwardedRoom: RTCLoopMember {
     member.end()
     members[peer] = nil
     for other in members.values { other.forget(peer) }
-    settle(at: context.clock.now)
+    noteChange()
   }
 
-  /// Takes an action of one of its members.
   func take(_ action: RoomAction) {
     switch action {
     case .offer(let peer, let sdp, let request): members[peer]?.take(sdp, request: request)
+    case .withdrawn(let peer, let request): members[peer]?.withdraw(request: request)
     case .candidate(let peer, let candidate): members[peer]?.add(candidate)
-    case .publishing(let peer, let publication):
+    // Messages do not go over sessions.
+    case .publishing(let peer, let publication) where publication.track != .data:
       orders += 1
       members[peer]?.source.publish(publication, order: orders)
-      settle(at: context.clock.now)
-    case .subscription(let peer, let subscription):
+      noteChange()
+    case .subscription(let peer, let subscription) where subscription.track != .data:
       members[peer]?.subscribe(subscription)
-      settle(at: context.clock.now)
+      noteChange()
     case .role(let peer, let role):
       members[peer]?.source.setRole(role)
-      settle(at: context.clock.now)
+      noteChange()
     default: break
     }
   }
@@ -85,21 +91,25 @@ final class ForwardedRoom: RTCLoopMember {
 
   func run(at now: Nanoseconds) -> Nanoseconds? {
     for member in members.values where member.isOver { member.dropSession() }
-    if hasChanged { settle(at: now) }
+    if hasChanged, settlesAt <= now { settle(at: now) }
     if let time = lookAt, time <= now { look(at: now) }
     var next = lookAt
+    if hasChanged { next = min(next ?? .max, settlesAt) }
     for member in members.values {
       if let due = member.requestKeyFrame(at: now) { next = min(next ?? due, due) }
     }
     return next
   }
 
+  /// The earliest time to settle.
+  private var settlesAt: Nanoseconds { settledAt.map { $0 + Self.settling } ?? 0 }
+
   /// Looks who speaks, who needs a slot, and what fits.
   private func look(at now: Nanoseconds) {
     let levels = members.values.compactMap { $0.source.takeLevel() }.sorted { $0.peer < $1.peer }
     if !levels.isEmpty || !isSilent { context.report?(.levels(levels, room: name)) }
     isSilent = levels.isEmpty
-    if members.values.contains(where: { $0.isShort }) { settle(at: now) }
+    passTurns(at: now)
     for member in members.values { member.fitVideos(at: now) }
     lookAt = hasMedia || !isSilent ? now + Self.interval : nil
     hasMedia = false
@@ -107,11 +117,31 @@ final class ForwardedRoom: RTCLoopMember {
 
   /// Gives slots to who is wanted, and makes the lists of who sends to which.
   private func settle(at now: Nanoseconds) {
-    hasChanged = false
+    (hasChanged, settledAt) = (false, now)
+    context.counters.settlements.add(1, ordering: .relaxed)
     for track in [RoomTrack.audio, .video] {
       let publishers = publishers(track)
-      for member in members.values { member.assign(track, publishers, at: now) }
+      for member in members.values { _ = member.assign(track, publishers, at: now) }
     }
+    connectTargets()
+  }
+
+  /// Gives slots to those who speak without one, where members want more peers than they have slots. Without such a speaker nothing would
+  /// change.
+  private func passTurns(at now: Nanoseconds) {
+    var isPassed = false
+    for track in [RoomTrack.audio, .video] {
+      let publishers = publishers(track)
+      let speakers = publishers.filter { $0.source.speech.hasSpoken(for: SlotTable.turn, at: now) }
+      guard !speakers.isEmpty else { continue }
+      for member in members.values where member.lacks(track, speakers) {
+        if member.assign(track, publishers, at: now) { isPassed = true }
+      }
+    }
+    if isPassed { connectTargets() }
+  }
+
+  private func connectTargets() {
     for member in members.values { member.source.removeTargets() }
     for member in members.values { member.addTargets() }
   }
@@ -125,7 +155,6 @@ final class ForwardedRoom: RTCLoopMember {
     return list.sorted { $0.order < $1.order }.map(\.member)
   }
 
-  /// Ends all sessions, and leaves the loop. Not within their reports.
   func end() {
     for member in members.values { member.end() }
     members = [:]

@@ -8,6 +8,8 @@ internal import Synchronization
 final class ForwardedSlot {
   /// Videos that were sent lately share what the network carries (`SessionMedia`: 3 s).
   private static let recent: Nanoseconds = .milliseconds(3_000)
+  /// Between two key frames that are asked for because of one receiver: each costs all others, who have to be sent it too.
+  private static let wishInterval: Nanoseconds = .milliseconds(2_000)
 
   let mid: String
   let track: RoomTrack
@@ -18,11 +20,15 @@ final class ForwardedSlot {
   private let counters: ForwardingCounters
   /// Whose packets it carries; nil: nobody's.
   private(set) var peer: RoomName?
+  /// For whose pictures a key frame was asked for last, and from when on; nil: none was.
+  private var wish: (peer: RoomName, at: Nanoseconds)?
   /// The next packet of sound is the first of its peer.
   private var begins = true
   /// A picture that refers to others is of no use before the next key frame.
   private var awaitsKeyFrame = true
   private var isPaused = false
+  /// A picture is being given to the session.
+  private(set) var isSending = false
   private var sentAt: Nanoseconds?
 
   init(
@@ -49,6 +55,17 @@ final class ForwardedSlot {
     sentAt = nil
   }
 
+  /// Wishes for a key frame. Returns from when on it may be asked for; nil: nobody would send it, or it would not get there.
+  func wishTime(at now: Nanoseconds) -> Nanoseconds? {
+    guard let peer, session.state == .connected else { return nil }
+    var time = now
+    if let wish, wish.peer == peer {
+      time = wish.at >= now ? wish.at : max(now, wish.at + Self.wishInterval)
+    }
+    wish = (peer, time)
+    return time
+  }
+
   // MARK: Sound
 
   func send(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
@@ -64,40 +81,45 @@ final class ForwardedSlot {
 
   // MARK: Pictures
 
-  /// Sends a picture where the receiver can use it. True: it waits for a key frame.
+  /// True when pictures in this codec can be sent; where none has come yet, nil, it is not known.
+  func takes(_ codec: String?) -> Bool { codec.map { $0 == self.codec } ?? true }
+
+  /// Sends a picture where the receiver can use it. Returns from when on a key frame is to be asked for; nil: none is.
   /// - Parameters:
   ///   - codec: the name in upper case.
   ///   - captured: on this machine's clock.
   func send(
     _ picture: ReceivedPicture, _ bytes: Span<UInt8>, codec: String, captured: Nanoseconds
-  ) -> Bool {
+  ) -> Nanoseconds? {
     guard codec == self.codec else {
       counters.otherCodec.add(1, ordering: .relaxed)
-      return false
+      return nil
     }
     guard session.state == .connected else {
       awaitsKeyFrame = true
-      return false
+      return nil
     }
     guard !isPaused else {
       awaitsKeyFrame = true
       sentAt = nil
       counters.paused.add(1, ordering: .relaxed)
-      return false
+      return nil
     }
     if picture.isDamaged || picture.followsLoss { awaitsKeyFrame = true }
     if awaitsKeyFrame {
       guard picture.isKey, !picture.isDamaged else {
         counters.awaitingKeyFrame.add(1, ordering: .relaxed)
-        return true
+        return wishTime(at: picture.arrival)
       }
       awaitsKeyFrame = false
     }
     counters.pictures.add(1, ordering: .relaxed)
     sentAt = picture.arrival
     // A picture for which there is no room makes the session want a key frame, within this call.
+    isSending = true
     session.send(picture: bytes, isKey: picture.isKey, captured: captured, on: medium)
-    return awaitsKeyFrame
+    isSending = false
+    return nil
   }
 
   /// Sends nothing before the next key frame: the receiver has asked for one.

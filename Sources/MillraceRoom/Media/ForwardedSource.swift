@@ -6,8 +6,10 @@ internal import Synchronization
 
 /// What a member publishes, and the slots of others that carry it. On the loop's thread; no heap request for a packet.
 final class ForwardedSource {
-  /// Between two requests for a key frame (`RTCSession` has 500 ms of its own for each source).
-  private static let keyFrameInterval: Nanoseconds = .milliseconds(300)
+  /// Between two requests for a key frame, which is many times as large as other pictures and goes to everybody.
+  private static let keyFrameInterval: Nanoseconds = .milliseconds(1_000)
+  /// How often one is asked for while none comes: a request may be lost, and a screen that does not change sends nothing that asks again.
+  private static let mostRequests = 4
 
   private let peer: RoomName
   private unowned let room: ForwardedRoom
@@ -30,7 +32,14 @@ final class ForwardedSource {
   private var soundTargets: [ForwardedSlot] = []
   private var videoTargets: [ForwardedSlot] = []
   private var wantsKeyFrame = false
+  private var wantedFrom: Nanoseconds = 0
+  /// Requests for the key frame that is wanted, and the time of the latest for any.
+  private var requests = 0
   private var keyFrameAt: Nanoseconds?
+  private var soundCeiling = SoundCeiling()
+  /// Of the latest picture, in upper case; nil: none has come.
+  private(set) var videoCodec: String?
+  private var codecName = ""
 
   init(_ peer: RoomName, role: RoomRole, in room: ForwardedRoom, _ context: ForwardingContext) {
     self.peer = peer
@@ -63,10 +72,12 @@ final class ForwardedSource {
   }
 
   private func update() {
+    let began = !publishesVideo
     publishesSound = order(of: .audio) != nil
     publishesVideo = order(of: .video) != nil
     let medium = view == .screen ? videoMedia.last : videoMedia.first
-    guard medium != videoMedium else { return }
+    // Published again before slots were settled, it is in the same ones, and what it sends does not follow from what they have sent.
+    guard medium != videoMedium || began && publishesVideo else { return }
     videoMedium = medium
     restartPictures()
   }
@@ -90,15 +101,19 @@ final class ForwardedSource {
   }
 
   private func restartPictures() {
-    videoSSRC = nil
+    (videoSSRC, videoCodec, codecName) = (nil, nil, "")
     for target in videoTargets { target.restart() }
-    if !videoTargets.isEmpty { wantKeyFrame() }
+    if !videoTargets.isEmpty { wantKeyFrame(from: context.clock.now) }
   }
 
   // MARK: What comes
 
   func take(_ sound: ReceivedSound, _ payload: Span<UInt8>) {
     guard publishesSound, sound.medium == soundMedium else { return refuse() }
+    guard soundCeiling.admits(payload.count, at: sound.arrival) else {
+      context.counters.excessive.add(1, ordering: .relaxed)
+      return
+    }
     speech.note(sound.level, at: sound.arrival)
     room.noteMedia(at: sound.arrival)
     // By hand: iterating an array makes heap requests in debug builds.
@@ -112,14 +127,22 @@ final class ForwardedSource {
     if let videoSSRC, videoSSRC != picture.ssrc { restartPictures() }
     videoSSRC = picture.ssrc
     let captured = capture.time(picture.timestamp, of: picture.ssrc, arrival: picture.arrival)
-    let codec = picture.codec.name.uppercased()
+    let codec = upperCased(picture.codec)
     if picture.isKey, !picture.isDamaged { wantsKeyFrame = false }
-    var isAwaited = false
+    var wanted: Nanoseconds?
     for index in videoTargets.indices {
-      let waits = videoTargets[index].send(picture, bytes, codec: codec, captured: captured)
-      isAwaited = isAwaited || waits
+      let time = videoTargets[index].send(picture, bytes, codec: codec, captured: captured)
+      if let time { wanted = min(wanted ?? time, time) }
     }
-    if isAwaited { wantKeyFrame() }
+    if let wanted { wantKeyFrame(from: wanted) }
+  }
+
+  /// The name of a codec in upper case, which is made when it changes.
+  private func upperCased(_ codec: RTPCodec) -> String {
+    if let videoCodec, codec.name == codecName { return videoCodec }
+    let made = codec.name.uppercased()
+    (videoCodec, codecName) = (made, codec.name)
+    return made
   }
 
   private func refuse() { context.counters.unpublished.add(1, ordering: .relaxed) }
@@ -135,23 +158,36 @@ final class ForwardedSource {
 
   // MARK: Key frames
 
-  /// Has a key frame asked for in the room's next run: a session is not asked within its own reports.
-  func wantKeyFrame() {
-    guard !wantsKeyFrame else { return }
-    wantsKeyFrame = true
+  /// Has a key frame asked for in a run of the room: a session is not asked within its own reports.
+  /// - Parameter time: not before it.
+  func wantKeyFrame(from time: Nanoseconds) {
+    if !wantsKeyFrame {
+      (wantsKeyFrame, wantedFrom, requests) = (true, time, 0)
+    } else {
+      guard time < wantedFrom else { return }
+      wantedFrom = time
+    }
     room.wake()
   }
 
-  /// Asks for the key frame that is wanted. Returns when to be called again; nil: nothing is left to do.
+  /// Asks for the key frame that is wanted, until one comes. Returns when to be called again; nil: nothing is left to do.
   func requestKeyFrame(of session: RTCSession?, at now: Nanoseconds) -> Nanoseconds? {
     guard wantsKeyFrame else { return nil }
-    if let keyFrameAt, keyFrameAt + Self.keyFrameInterval > now { return keyFrameAt + Self.keyFrameInterval }
-    wantsKeyFrame = false
+    let due = max(wantedFrom, keyFrameAt.map { $0 + Self.keyFrameInterval } ?? 0)
+    guard due <= now else { return due }
     // Before the connection there is nobody to ask; pictures that are of no use ask again.
-    guard let session, let videoMedium, publishesVideo, session.state == .connected else { return nil }
+    guard let session, let videoMedium, publishesVideo, session.state == .connected else {
+      wantsKeyFrame = false
+      return nil
+    }
     keyFrameAt = now
+    requests += 1
     session.requestKeyFrame(medium: videoMedium)
     context.report?(.wantsKeyFrame(peer))
-    return nil
+    guard requests < Self.mostRequests else {
+      wantsKeyFrame = false
+      return nil
+    }
+    return now + Self.keyFrameInterval
   }
 }

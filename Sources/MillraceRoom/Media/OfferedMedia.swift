@@ -1,3 +1,4 @@
+internal import MillraceRTC
 internal import MillraceRTCWire
 
 /// What a hub that forwards makes of a member's offer: the sections of its answer, one for each medium that it takes.
@@ -10,16 +11,26 @@ struct OfferedMedia: Sendable, Hashable {
   /// Media of a kind that it sends.
   static let mostSounds = 1
   static let mostVideos = 2
+  /// How many media of a kind and a direction a session may have put in the place of others: what was agreed on takes memory until its end.
+  static let mostReplaced = 4
 
   private(set) var sections: [MediaSection] = []
   private var slots: [MediaKind: Int] = [:]
   private var published: [MediaKind: Int] = [:]
 
+  /// Those that are no longer in use, too.
+  private var allSlots: [MediaKind: Int] = [:]
+  private var allPublished: [MediaKind: Int] = [:]
+
   /// Reads an offer.
-  /// - Parameter videoCodecs: in the order of preference. A medium gets the first that the member has too, and no other: where everybody
-  ///   can use the first one, everybody sees everybody.
-  init(_ offer: SessionDescription, videoCodecs: [RTPCodec]) {
-    for medium in offer.media where !medium.isRejected {
+  /// - Parameters:
+  ///   - present: the media that the session has; sections are made for others.
+  ///   - videoCodecs: in the order of preference. A medium gets the first that the member has too, and no other: where everybody can use
+  ///     the first one, everybody sees everybody.
+  init(_ offer: SessionDescription, beside present: [SessionMedium] = [], videoCodecs: [RTPCodec]) {
+    count(present, in: offer)
+    let known = Set(present.map(\.mid))
+    for medium in offer.media where !medium.isRejected && !(medium.mid.map { known.contains($0) } ?? false) {
       guard medium.kind == .audio || medium.kind == .video,
         let direction = takePlace(medium.kind, offer.direction(of: medium))
       else { continue }
@@ -32,19 +43,33 @@ struct OfferedMedia: Sendable, Hashable {
     }
   }
 
+  private mutating func count(_ present: [SessionMedium], in offer: SessionDescription) {
+    let live = offer.liveMedia
+    for medium in present {
+      let isLive = live.contains(medium.mid)
+      if medium.direction.receives {
+        allPublished[medium.kind, default: 0] += 1
+        if isLive { published[medium.kind, default: 0] += 1 }
+      } else {
+        allSlots[medium.kind, default: 0] += 1
+        if isLive { slots[medium.kind, default: 0] += 1 }
+      }
+    }
+  }
+
   /// What a medium is for this side; nil: there are too many, or nobody sends in it.
   private mutating func takePlace(_ kind: MediaKind, _ offered: MediaDirection) -> MediaDirection? {
     if offered.sends {
       let most = kind == .audio ? Self.mostSounds : Self.mostVideos
-      let count = published[kind] ?? 0
-      guard count < most else { return nil }
-      published[kind] = count + 1
+      let (count, all) = (published[kind] ?? 0, allPublished[kind] ?? 0)
+      guard count < most, all < most + Self.mostReplaced else { return nil }
+      (published[kind], allPublished[kind]) = (count + 1, all + 1)
       return .receiveOnly
     }
     guard offered.receives else { return nil }
-    let count = slots[kind] ?? 0
-    guard count < Self.mostSlots else { return nil }
-    slots[kind] = count + 1
+    let (count, all) = (slots[kind] ?? 0, allSlots[kind] ?? 0)
+    guard count < Self.mostSlots, all < Self.mostSlots + Self.mostReplaced else { return nil }
+    (slots[kind], allSlots[kind]) = (count + 1, all + 1)
     return .sendOnly
   }
 
@@ -64,5 +89,16 @@ struct OfferedMedia: Sendable, Hashable {
       let profile = H264Profile(parsing: offered.parameters["profile-level-id"] ?? "42e01f")
     else { return false }
     return profile.kind == .constrainedBaseline || profile.kind == .baseline
+  }
+}
+
+extension SessionDescription {
+  /// The mids of media that this offer uses: neither stopped nor inactive.
+  var liveMedia: Set<String> {
+    var mids: Set<String> = []
+    for medium in media where !medium.isRejected && direction(of: medium) != .inactive {
+      if let mid = medium.mid { mids.insert(mid) }
+    }
+    return mids
   }
 }

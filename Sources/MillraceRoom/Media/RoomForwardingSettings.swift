@@ -11,6 +11,9 @@ package struct RoomForwardingSettings: Sendable {
   package var videoCodecs: [RTPCodec] = [.h264, .vp8]
 
   package init() {}
+
+  /// Bits a second above which a video is not sent on: twice what a session may send, or 5 Mbit/s if that is more (browsers send 2.5).
+  var mostVideoBitrate: Int { max(5_000_000, 2 * min(session.videoBitrate.upperBound, Int.max / 2)) }
 }
 
 /// What a `RoomForwarding` has counted since its beginning.
@@ -29,6 +32,10 @@ package struct RoomForwardingCounts: Sendable, Hashable {
   package var paused = 0
   /// Pictures that a receiver was not sent because it waits for a key frame.
   package var awaitingKeyFrame = 0
+  /// Packets of sound that were dropped because more came than any sound has.
+  package var excessive = 0
+  /// How often it was settled who is in which slot, in all rooms.
+  package var settlements = 0
 
   package init() {}
 }

@@ -21,10 +21,17 @@ struct SlotTable: Sendable, Hashable {
   private(set) var peers: [RoomName?] = []
   /// Somebody is wanted and has no slot.
   private(set) var isShort = false
+  /// Slots that are not to be used.
+  private var closed: Set<Int> = []
 
   /// Adds free slots.
   mutating func grow(to count: Int) {
     while peers.count < count { peers.append(nil) }
+  }
+
+  /// Takes a slot out of use, or into use again, from the next `assign` on.
+  mutating func setOpen(_ isOpen: Bool, _ place: Int) {
+    if isOpen { closed.remove(place) } else { closed.insert(place) }
   }
 
   /// Frees slots of peers that are no longer wanted, and gives them to others. Returns the slots with another peer than before.
@@ -33,11 +40,11 @@ struct SlotTable: Sendable, Hashable {
     let before = peers
     let names = Set(wanted.map(\.peer))
     for place in peers.indices {
-      if let peer = peers[place], !names.contains(peer) { peers[place] = nil }
+      if let peer = peers[place], !names.contains(peer) || closed.contains(place) { peers[place] = nil }
     }
     let placed = Set(peers.compactMap { $0 })
     var waiting = wanted.filter { !placed.contains($0.peer) }
-    let free = peers.indices.filter { peers[$0] == nil }
+    let free = peers.indices.filter { peers[$0] == nil && !closed.contains($0) }
     if waiting.count > free.count { waiting = Self.latestFirst(waiting) }
     for (place, candidate) in zip(free, waiting) { peers[place] = candidate.peer }
     waiting.removeFirst(min(free.count, waiting.count))

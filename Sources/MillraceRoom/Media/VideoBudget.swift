@@ -3,7 +3,7 @@ internal import MillraceCore
 /// How many videos a member is sent: the first ones, as far as its network carries them.
 ///
 /// What does not fit pauses at once. It goes on where it fits with room to spare; and after a while for a trial, because an estimate hardly
-/// rises above what is sent.
+/// rises above what is sent. That is so for the first one too: where nothing is left for pictures it pauses like the others.
 struct VideoBudget: Sendable, Hashable {
   /// Between a change and the next video that goes on.
   static let settling: Nanoseconds = .milliseconds(2_000)
@@ -25,10 +25,7 @@ struct VideoBudget: Sendable, Hashable {
   ///   - rates: bits a second of each, the paused ones too.
   ///   - budget: bits a second that the network carries; 0: no pictures at all.
   mutating func fit(_ rates: [Int], into budget: Int, at now: Nanoseconds) -> Int {
-    guard budget > 0 else {
-      (most, changedAt, isTrial) = (0, now, false)
-      return 0
-    }
+    guard budget > 0 else { return fitNothing(rates, at: now) }
     let least = min(1, rates.count)
     var count = max(least, min(most, rates.count))
     // A trial lasts until the estimate can have followed.
@@ -55,6 +52,24 @@ struct VideoBudget: Sendable, Hashable {
     }
     most = count
     return count
+  }
+
+  /// Nothing is left for pictures: all pause, but for trials of the first.
+  private mutating func fitNothing(_ rates: [Int], at now: Nanoseconds) -> Int {
+    if isTrial, !rates.isEmpty {
+      // It lasts until the estimate can have followed.
+      if now - changedAt < Self.settling { return 1 }
+      patience = min(patience * 2, Self.trials.upperBound)
+      (most, changedAt, isTrial) = (0, now, false)
+      return 0
+    }
+    if most != 0 || rates.isEmpty {
+      (most, changedAt, isTrial) = (0, now, false)
+      return 0
+    }
+    guard now - changedAt >= patience else { return 0 }
+    (most, changedAt, isTrial) = (1, now, true)
+    return 1
   }
 
   private static func sum(_ rates: [Int], _ count: Int) -> Int {

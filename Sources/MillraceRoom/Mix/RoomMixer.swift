@@ -1,53 +1,62 @@
 internal import MillraceCodecs
 package import MillraceCore
 internal import MillraceDSP
-internal import MillraceRTC
 package import MillraceRTCSound
 
 /// The sound of a room as a mix for each member, without that member's own voice: Opus in, Opus out, 48 kHz, one channel.
 ///
 /// - Every 20 ms each source is decoded behind its jitter buffer, and those that are heard are added up. A voice below -60 dBFS for half a
-///   second is not heard, so that noise of many microphones does not add up.
-/// - Who is not heard gets the sum, encoded once for all of them. Who is heard gets the sum without it, from an encoder of its own. When a
-///   member goes from one encoder to the other, the next packet needs nothing of those before it.
-/// - Where nobody is heard nothing is encoded and nothing sent, but for a fifth of a second in which decoders come to rest.
+///   second is not heard, so that noise of many microphones does not add up; of more voices than `RoomMixSettings.voices` the loudest are.
+/// - Who is not heard gets the sum, encoded once for all of them. Who is heard gets the sum without it, from an encoder of its own, and for
+///   a moment after. When a member changes from one encoder to the other, the sound continues, and the next packet needs nothing of those
+///   before it.
+/// - Where nobody else is heard nothing is encoded and nothing sent, but for a fifth of a second in which decoders come to rest. What was
+///   not sent is the `pause` of the next packet, so that timestamps keep the time.
+/// - Late by up to 200 ms, frames are made up for; later than that they are left out. Without packets for five seconds the mixer sleeps
+///   until the next.
 ///
 /// One thread. No heap for a packet or a frame; a member that begins to send or to be heard makes its decoder or its encoder then.
 package final class RoomMixer {
   /// Hz, and samples of a frame.
   package static let rate = 48_000
   package static let frame = 960
-  private static let hop: Nanoseconds = .milliseconds(10)
-  /// Being late by more, the grid jumps to the present.
-  private static let mostLate: Nanoseconds = .milliseconds(1_000)
-  /// Frames of silence that are still sent after the last sound.
-  private static let restFrames = 10
-
-  /// Sends a packet of Opus to a member.
-  /// - Parameters:
-  ///   - pause: samples that were not sent before it.
-  ///   - level: of its sound, in dBFS.
-  package typealias Send =
-    (_ seat: RoomMixSeat, _ payload: Span<UInt8>, _ pause: Int, _ level: Double) -> Void
+  /// Half of a frame: what sources play at a time.
+  static let hop: Nanoseconds = .milliseconds(10)
+  private static let length: Nanoseconds = .milliseconds(20)
+  /// Being late by more, the grid jumps to the present: receivers wait no longer either.
+  private static let mostLate: Nanoseconds = .milliseconds(200)
+  /// Frames without a packet of anybody after which the mixer sleeps: five seconds.
+  private static let sleepFrames = 250
+  /// How much louder than the softest voice that is heard another has to be to take its place, in dB.
+  private static let margin = 6.0
 
   private let settings: RoomMixSettings
   private var seats: [RoomMixSeat] = []
   private let sum = FrameBuffer(byteCount: RoomMixer.frame * 4)
   private let rest = FrameBuffer(byteCount: RoomMixer.frame * 4)
-  private let shared: MixEncoder
-  /// Frames since somebody was heard.
-  private var quietFrames = RoomMixer.restFrames
-  /// When the next frame is due; nil: nobody is there.
-  private var due: Nanoseconds?
+  /// The sum of the frame before.
+  private let last = FrameBuffer(byteCount: RoomMixer.frame * 4)
+  private var hasLast = false
+  private var shared: MixEncoder?
+  /// The next time of the grid; nil: nobody has sent anything yet.
+  private var grid: Nanoseconds?
+  private var isAsleep = false
+  /// The number of the frame, and frames since the latest packet.
+  private var number = 0
+  private var idleFrames = 0
+  /// Frames that were encoded.
+  package private(set) var encodings = 0
 
-  /// Creates the mix of an empty room. Throws when libopus has no encoder for the settings.
-  package init(_ settings: RoomMixSettings) throws(NodeProblem) {
+  /// Creates the mix of an empty room.
+  package init(_ settings: RoomMixSettings) {
     self.settings = settings
-    shared = try MixEncoder(settings)
     seats.reserveCapacity(RoomMixSettings.seats)
   }
 
   // MARK: Members
+
+  /// Members at present.
+  package var seatCount: Int { seats.count }
 
   /// Makes a place for a member, which neither sends nor hears yet.
   package func addSeat() -> RoomMixSeat {
@@ -58,8 +67,9 @@ package final class RoomMixer {
 
   /// A member is gone.
   package func remove(_ seat: RoomMixSeat) {
+    seat.setListener(nil)
     seats.removeAll { $0 === seat }
-    if seats.isEmpty { due = nil }
+    if seats.isEmpty { (grid, isAsleep) = (nil, false) }
   }
 
   /// Takes a packet of a member.
@@ -67,95 +77,177 @@ package final class RoomMixer {
     _ head: SoundDownHead, _ payload: Span<UInt8>, from seat: RoomMixSeat, at now: Nanoseconds
   ) {
     seat.take(head, payload, settings, at: now)
-    if due == nil { due = now }
-  }
-
-  /// The member hears the mix from now on, or no longer.
-  package func setListening(_ seat: RoomMixSeat, _ listens: Bool, at now: Nanoseconds) {
-    seat.listens = listens
-    if due == nil { due = now }
+    idleFrames = 0
+    if grid == nil { grid = now }
+    guard isAsleep else { return }
+    isAsleep = false
+    skip(to: now)
   }
 
   // MARK: Frames
 
-  /// Makes the frames that are due. Returns when the next is; nil: nobody is there.
-  package func run(at now: Nanoseconds, _ send: Send) -> Nanoseconds? {
-    guard var time = due else { return nil }
-    if now &- time > Self.mostLate { time = now }
-    while time <= now {
-      makeFrame(at: time, send)
-      time += 2 * Self.hop
+  /// When the next frame is due; nil: not before a packet comes.
+  package var due: Nanoseconds? { isAsleep ? nil : grid }
+
+  /// Makes the frames that are due. Returns when the next is; nil: not before a packet comes.
+  package func run(at now: Nanoseconds) -> Nanoseconds? {
+    guard let first = due else { return nil }
+    if now &- first > Self.mostLate { skip(to: now) }
+    while let time = grid, time <= now {
+      grid = time + Self.length
+      makeFrame(at: time)
     }
-    due = time
-    return time
+    if idleFrames >= Self.sleepFrames, !hasSound { sleep() }
+    return due
   }
 
-  private func makeFrame(at time: Nanoseconds, _ send: Send) {
-    let heard = mix(at: time)
-    quietFrames = heard > 0 ? 0 : min(quietFrames + 1, Self.restFrames)
-    let isResting = quietFrames >= Self.restFrames
-    var sharedCount: Int?
-    for index in 0..<seats.count where seats[index].listens {
+  /// Leaves frames out, up to the one that is due now.
+  private func skip(to now: Nanoseconds) {
+    guard let grid, now > grid else { return }
+    let frames = (now - grid) / Self.length
+    guard frames > 0 else { return }
+    self.grid = grid + frames * Self.length
+    for index in 0..<seats.count { seats[index].skip(Int(frames)) }
+    // What encoders have in memory does not go before what comes, nor does the latest sum.
+    number &+= 1
+    hasLast = false
+  }
+
+  private var hasSound: Bool {
+    for index in 0..<seats.count where seats[index].hasSound { return true }
+    return false
+  }
+
+  private func sleep() {
+    isAsleep = true
+    for index in 0..<seats.count { seats[index].sleep() }
+  }
+
+  private func makeFrame(at time: Nanoseconds) {
+    number &+= 1
+    idleFrames += 1
+    for index in 0..<seats.count { seats[index].play(at: time) }
+    let heard = choose()
+    addUp()
+    var (isShared, begins) = (false, false)
+    for index in 0..<seats.count {
       let seat = seats[index]
-      let isOwn = seat.isHeard
-      if isResting || isOwn && heard == 1 && seat.quietFrames >= Self.restFrames {
-        seat.skip()
-        continue
-      }
-      if isOwn {
-        sendOwn(to: seat, others: heard - 1, send)
-      } else {
-        seat.quietFrames = 0
-        if sharedCount == nil { sharedCount = encodeShared() }
-        deliver(shared, sharedCount ?? 0, to: seat, send)
-      }
-      seat.hasOwnStream = isOwn
+      seat.note(others: seat.isHeard ? heard - 1 : heard)
+      guard seat.takesFrame, !seat.isApart else { continue }
+      isShared = true
+      if seat.stream != .shared { begins = true }
     }
+    let count = isShared ? encodeShared(standsAlone: begins) : 0
+    for index in 0..<seats.count {
+      let seat = seats[index]
+      if !seat.takesFrame {
+        seat.skip()
+      } else if seat.isApart {
+        sendOwn(to: seat, others: seat.isHeard ? heard - 1 : heard)
+      } else {
+        deliver(shared, count, .shared, to: seat)
+      }
+    }
+    keepSum()
   }
 
-  /// Adds up who is heard. Returns how many are.
-  private func mix(at time: Nanoseconds) -> Int {
-    var total = unsafe sum.room(for: Float.self)
-    for index in total.indices { total[index] = 0 }
+  /// Chooses who is heard. Returns how many are.
+  private func choose() -> Int {
     var heard = 0
     for index in 0..<seats.count {
       let seat = seats[index]
-      guard seat.play(at: time) else { continue }
-      heard += 1
-      SampleMath.mix(unsafe seat.sound(), into: &total)
+      if !seat.isActive { seat.isHeard = false }
+      if seat.isHeard { heard += 1 }
+    }
+    for index in 0..<seats.count where seats[index].isActive && !seats[index].isHeard {
+      let seat = seats[index]
+      if heard < settings.voices {
+        heard += 1
+      } else {
+        guard let softest = softestHeard(), seat.loudness > softest.loudness + Self.margin else { continue }
+        softest.isHeard = false
+      }
+      seat.isHeard = true
     }
     return heard
   }
 
-  /// The sum for those who are not heard; a member that had a stream of its own begins with this frame.
-  private func encodeShared() -> Int {
-    var begins = false
-    for index in 0..<seats.count where seats[index].listens && !seats[index].isHeard {
-      if seats[index].hasOwnStream { begins = true }
+  private func softestHeard() -> RoomMixSeat? {
+    var found: RoomMixSeat?
+    for index in 0..<seats.count where seats[index].isHeard {
+      let seat = seats[index]
+      if seat.loudness < found?.loudness ?? .infinity { found = seat }
     }
-    return shared.encode(unsafe sum.contents(of: Float.self, count: Self.frame), standsAlone: begins)
+    return found
+  }
+
+  /// Adds up who is heard.
+  private func addUp() {
+    var total = unsafe sum.room(for: Float.self)
+    for index in total.indices { total[index] = 0 }
+    for index in 0..<seats.count where seats[index].isHeard {
+      SampleMath.mix(unsafe seats[index].sound(), into: &total)
+    }
+  }
+
+  private func keepSum() {
+    var target = unsafe last.room(for: Float.self)
+    let all = unsafe sum.contents(of: Float.self, count: Self.frame)
+    for index in target.indices { target[index] = all[index] }
+    hasLast = true
+  }
+
+  /// The sum, for those whose voice is not in it; nor was it in the one before.
+  private func encodeShared(standsAlone: Bool) -> Int {
+    guard let encoder = sharedEncoder() else { return 0 }
+    let all = unsafe sum.contents(of: Float.self, count: Self.frame)
+    return encode(all, encoder, isContinued: true, standsAlone: standsAlone)
+  }
+
+  /// Encodes a frame.
+  /// - Parameter isContinued: the sum of the frame before goes before it.
+  private func encode(
+    _ sound: Span<Float>, _ encoder: MixEncoder, isContinued: Bool, standsAlone: Bool
+  ) -> Int {
+    let begins = encoder.isBehind(number)
+    if begins, isContinued, hasLast {
+      encoder.prime(unsafe last.contents(of: Float.self, count: Self.frame), before: number)
+    }
+    encodings += 1
+    return encoder.encode(sound, number: number, standsAlone: standsAlone || begins)
+  }
+
+  /// Nil: libopus has no memory for it.
+  private func sharedEncoder() -> MixEncoder? {
+    if let shared { return shared }
+    do throws(NodeProblem) { shared = try MixEncoder(settings) } catch { return nil }
+    return shared
   }
 
   /// The sum without the member's own voice.
-  private func sendOwn(to seat: RoomMixSeat, others: Int, _ send: Send) {
-    seat.quietFrames = others > 0 ? 0 : seat.quietFrames + 1
+  private func sendOwn(to seat: RoomMixSeat, others: Int) {
     guard let encoder = seat.encoder(settings) else { return seat.skip() }
-    if !seat.hasOwnStream { encoder.reset() }
     var target = unsafe rest.room(for: Float.self)
-    if others > 0 {
-      let all = unsafe sum.contents(of: Float.self, count: Self.frame)
-      for index in target.indices { target[index] = all[index] }
+    let all = unsafe sum.contents(of: Float.self, count: Self.frame)
+    for index in target.indices { target[index] = all[index] }
+    if seat.isHeard {
       SampleMath.mix(unsafe seat.sound(), gain: -1, into: &target)
-    } else {
+    }
+    if others == 0 {
       // Not what rounding leaves of the own voice.
       for index in target.indices { target[index] = 0 }
     }
-    let count = encoder.encode(unsafe rest.contents(of: Float.self, count: Self.frame), standsAlone: false)
-    deliver(encoder, count, to: seat, send)
+    let count = encode(
+      unsafe rest.contents(of: Float.self, count: Self.frame), encoder, isContinued: !seat.wasHeard,
+      standsAlone: seat.stream != .own)
+    deliver(encoder, count, .own, to: seat)
   }
 
-  private func deliver(_ encoder: MixEncoder, _ count: Int, to seat: RoomMixSeat, _ send: Send) {
-    guard count > 0 else { return seat.skip() }
-    send(seat, unsafe encoder.encoded(count), seat.takePause(), encoder.level)
+  private func deliver(
+    _ encoder: MixEncoder?, _ count: Int, _ stream: RoomMixSeat.Stream, to seat: RoomMixSeat
+  ) {
+    guard let encoder, count > 0, let listener = seat.listener else { return seat.skip() }
+    listener.mixed(unsafe encoder.encoded(count), pause: seat.takePause(), level: encoder.level)
+    seat.stream = stream
   }
 }

@@ -36,6 +36,13 @@ const KEPT_EVENTS = 500;
 const KEPT_LINES = 500;
 const KEPT_TURNS = 20;
 const KEPT_TIMES = 8;
+// What one line shows, and what is kept of a message, at most: nobody reads more.
+const KEPT_CHARACTERS = 20_000;
+const KEPT_MESSAGE = 2_000;
+// What a hub takes of a file: its size, the characters of its name, and the bytes of its type.
+const FILE_BYTES = 10_000_000;
+const FILE_NAME = 255;
+const FILE_TYPE = 127;
 // By how much two clocks may drift apart.
 const CLOCK_DRIFT = 1e-4;
 // An answer that comes later than this is not waited for: `answer` of dialog.turn.
@@ -82,6 +89,21 @@ function announce(text) {
   byID('announcer').append(line);
   setTimeout(() => line.remove(), 5_000);
 }
+
+// The size of a file, as people say it.
+function sizeOf(bytes) {
+  if (bytes < 1000) return `${bytes} bytes`;
+  return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+// A payload, as much of it as is kept.
+function shortened(payload) {
+  const { text } = payload;
+  return typeof text === 'string' && text.length > KEPT_MESSAGE ? { ...payload, text: text.slice(0, KEPT_MESSAGE) } : payload;
+}
+
+// The first characters of a text, without cutting one in two.
+const cut = (text, most) => (text.length <= most ? text : Array.from(text).slice(0, most).join(''));
 
 const seconds = (ms) => (ms < 995 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`);
 
@@ -224,6 +246,8 @@ class Wire {
   }
 
   #finish() {
+    // What still comes of a connection that was given up is of a room that was left.
+    this.#socket.onmessage = null;
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     for (const { reject, timer } of waiting) { clearTimeout(timer); reject(lost()); }
@@ -381,8 +405,10 @@ class Media {
     } else if (state === 'disconnected' && this.#timer === null) {
       this.#after(INTERRUPTED_MS);
     } else if (state === 'failed') {
-      // Where ICE works it was DTLS, and only another session helps.
-      if (this.#pc.iceConnectionState === 'failed') this.restart(); else this.onLost();
+      // Where ICE works it was DTLS, and only another session helps. Both states tell of one failure, which is answered once.
+      if (this.#pc.iceConnectionState !== 'failed') this.onLost();
+      else if (!this.#isBusy) this.restart();
+      else if (this.#timer === null) this.#after(RESTART_MS);
     }
     this.onState(state);
   }
@@ -394,7 +420,8 @@ class Media {
 
   #look() {
     this.#timer = null;
-    if (this.state !== 'connected') this.restart();
+    // A restart of what works changes no state.
+    if (this.state === 'connected') this.#restarts = 0; else this.restart();
   }
 
   async stats() { return this.#isClosed ? [] : [...(await this.#pc.getStats()).values()]; }
@@ -591,6 +618,13 @@ class Sound {
   }
 
   clear() { for (const key of [...this.#lanes.keys()]) if (key !== 'mic') this.remove(key); }
+
+  // Gives the sound device back.
+  close() {
+    for (const key of [...this.#lanes.keys()]) this.remove(key);
+    this.#context?.close().catch(() => {});
+    this.#context = null;
+  }
 }
 
 // The length of a meter, from a peak: -60 to 0 dBFS.
@@ -667,6 +701,12 @@ class Waterfall {
     return turn;
   }
 
+  clear() {
+    for (const turn of [...this.#turns]) this.#drop(turn);
+    this.#count = 0;
+    byID('timing').hidden = true;
+  }
+
   get copies() { return this.#turns.filter((turn) => turn.isShown).map((turn) => turn.copy); }
 
   // Draws what has changed: all turns, or only those that still grow.
@@ -731,6 +771,13 @@ class Waterfall {
 
 class Log {
   #list = byID('log');
+  #isFollowing = true;
+
+  // A tile that appears takes height from the log, which shall show its end nevertheless.
+  constructor() {
+    on(this.#list, 'scroll', () => { this.#isFollowing = this.#isAtEnd; });
+    if (window.ResizeObserver) new ResizeObserver(() => { if (this.#isFollowing) this.#follow(); }).observe(this.#list);
+  }
 
   add(who, text, className = '') {
     const isAtEnd = this.#isAtEnd;
@@ -751,9 +798,24 @@ class Log {
     if (isAtEnd) this.#follow();
   }
 
+  // Text that can be pressed to save a file. A press never leaves the page: `download` keeps an error from being shown in its place.
+  link(line, href, name, more) {
+    const isAtEnd = this.#isAtEnd;
+    const link = make('a', '', name);
+    link.href = href;
+    link.download = name;
+    line.words.replaceChildren(link, ` (${more})`);
+    if (isAtEnd) this.#follow();
+  }
+
   mark(line, text) {
     if (line.mark) setText(line.mark, text);
     else line.what.append((line.mark = make('span', 'mark', text)));
+  }
+
+  unmark(line) {
+    line.mark?.remove();
+    line.mark = null;
   }
 
   note(text) { return this.add('', text, 'note'); }
@@ -900,7 +962,7 @@ class Dialogue {
     }
     const reply = this.#replyFor(event, text);
     if (!reply) return;
-    reply.text = event.mode === 'append' ? reply.text + text : text;
+    reply.text = cut(event.mode === 'append' ? reply.text + text : text, KEPT_CHARACTERS);
     this.#room.log.set(reply.line, reply.text);
     if (event.final !== true) return;
     reply.isFinal = true;
@@ -1070,6 +1132,7 @@ class Room {
 
   get hasMedia() { return this.#media !== null; }
   get canSend() { return this.me?.role !== 'viewer' && this.#rights.has('publish') && this.hasMedia; }
+  get canShareFiles() { return this.state === 'joined' && this.me?.role !== 'viewer' && this.#rights.has('publish'); }
   get hasVideo() { return this.#media?.hasVideo === true; }
   get mediaState() { return this.#media?.state ?? null; }
   get stats() { return this.#media?.stats() ?? Promise.resolve([]); }
@@ -1098,6 +1161,7 @@ class Room {
     this.joinedMs = this.firstSoundMs = null;
     this.reason = '';
     this.log.clear();
+    this.waterfall.clear();
     this.#set('joining');
     this.sound.open();
     if (settings.mic) this.openMic();
@@ -1106,7 +1170,7 @@ class Room {
     for (let pause = FIRST_PAUSE_MS; !this.#isOver && round === this.#round;) {
       const result = await this.#stay();
       if (this.#isOver) return;
-      if (result.error?.isFinal) return this.#end(result.error.words);
+      if (this.#isFinal(result.error)) return this.#end(result.error.words);
       if (result.hasJoined) pause = FIRST_PAUSE_MS;
       this.#set(this.joinedMs === null ? 'joining' : 'reconnecting');
       this.reason = this.#reason(result.error);
@@ -1116,6 +1180,9 @@ class Room {
       pause = Math.min(pause * 2, MOST_PAUSE_MS);
     }
   }
+
+  // A hub that keeps the first takes whoever comes back for a second, until it misses the first.
+  #isFinal(error) { return error?.isFinal === true && !(error.name === 'duplicate' && this.joinedMs !== null); }
 
   #reason(error) {
     if (error && error.name !== 'lost') return error.words;
@@ -1168,9 +1235,21 @@ class Room {
     this.#mode = typeof joined.media === 'string' ? joined.media : null;
     if (this.#mode) this.#beginMedia(joined);
     else this.log.note(HUB_WORDS.noMedia);
+    this.#closeUnused();
     this.#set('joined');
     announce(`You are in the room ${this.#settings.room}`);
     this.onChange();
+  }
+
+  // What the room does not take is not recorded either: there would be no button to end it.
+  #closeUnused() {
+    if (!this.canSend) {
+      this.devices.close();
+      this.sound.remove('mic');
+    } else if (!this.hasVideo) {
+      this.devices.closePicture();
+    }
+    this.#drawTiles();
   }
 
   #beginMedia(joined) {
@@ -1204,6 +1283,7 @@ class Room {
     this.#wire = this.#media = null;
     this.#receivers = new Map();
     this.slots.clear();
+    for (const person of this.people.values()) person.row.remove();
     this.people.clear();
     this.sound.clear();
     this.#tiles.clear();
@@ -1230,7 +1310,7 @@ class Room {
     clearInterval(this.#timer);
     this.#release();
     this.devices.close();
-    this.sound.remove('mic');
+    this.sound.close();
     this.me = null;
     this.#set('left');
     this.onEnd(text);
@@ -1239,13 +1319,14 @@ class Room {
   // MARK: Pushes
 
   #push(event, payload) {
-    this.note(event, event === 'speaking' ? {} : { payload });
+    this.note(event, event === 'speaking' ? {} : { payload: shortened(payload) });
     switch (event) {
       case 'peer': this.#peer(payload); break;
       case 'slot': this.#slot(payload); break;
       case 'speaking': this.#speaking(listOf(payload.peers)); break;
       case 'data': this.#data(payload); break;
       case 'message': this.#message(payload); break;
+      case 'file': this.#file(payload); break;
       case 'authWillExpire': this.#expires(payload); break;
       case 'kicked': this.#kicked(payload); break;
       default: break;
@@ -1320,6 +1401,13 @@ class Room {
     const name = this.people.get(from)?.name ?? 'Somebody';
     this.log.add(name, textOf(text));
     announce(`${name} writes: ${textOf(text)}`);
+  }
+
+  #file({ from, id, name, bytes }) {
+    if (typeof id !== 'string' || !NAME.test(id) || !textOf(name)) return;
+    const who = this.people.get(from)?.name ?? 'Somebody';
+    this.log.link(this.log.add(who, ''), `files/${id}`, name, sizeOf(Number.isFinite(bytes) ? bytes : 0));
+    announce(`${who} shares the file ${name}`);
   }
 
   #expires({ inMs }) {
@@ -1423,6 +1511,7 @@ class Room {
       const track = await this.devices.openMic();
       if (this.#isOver) return this.devices.close();
       this.sound.listen('mic', track);
+      if (this.state === 'joined') this.#closeUnused();
       this.sendMicNow();
       refreshDevices();
     } catch (error) {
@@ -1480,6 +1569,7 @@ class Room {
     try {
       await open();
       if (this.#isOver) return this.devices.close();
+      if (this.state === 'joined') this.#closeUnused();
       this.#sendPicture();
       refreshDevices();
     } catch (error) {
@@ -1507,6 +1597,8 @@ class Room {
     if (what === 'picture') return this.hidePicture();
     this.devices.closeMic();
     this.devices.micID = '';
+    this.sound.remove('mic');
+    this.sendMicNow();
     this.log.note('The microphone was disconnected; another one is tried.');
     this.openMic();
   }
@@ -1523,6 +1615,33 @@ class Room {
       line.row.classList.add('failed');
       this.log.mark(line, error.name === 'lost' ? 'not sent: no connection' : `not sent: ${error.words ?? error.message}`);
     }
+  }
+
+  async shareFile(file) {
+    const name = cut(file.name || 'file', FILE_NAME);
+    const line = this.log.add('You', name);
+    this.log.mark(line, 'sending …');
+    try {
+      const id = await this.#send(file, name);
+      this.log.unmark(line);
+      this.log.link(line, `files/${id}`, name, sizeOf(file.size));
+    } catch (error) {
+      line.row.classList.add('failed');
+      this.log.mark(line, `not sent: ${fileWords(error)}`);
+    }
+  }
+
+  // The hub gives a ticket by the wire, and takes the content over HTTP.
+  async #send(file, name) {
+    if (file.size > FILE_BYTES) throw new HubError('tooLarge', `it is larger than ${sizeOf(FILE_BYTES)}`);
+    if (!this.#wire) throw lost();
+    const type = file.type && file.type.length <= FILE_TYPE ? file.type : undefined;
+    const { id, ticket } = await this.#wire.request('file', { name, bytes: file.size, type });
+    const response = await fetch(`files?name=${encodeURIComponent(name)}`, {
+      method: 'POST', body: file, headers: { Authorization: `Bearer ${textOf(ticket)}` }, cache: 'no-store',
+    });
+    if (response.status !== 201) throw new HubError('file', (await response.text()).trim());
+    return textOf(id);
   }
 
   interrupt(peer) {
@@ -1561,6 +1680,16 @@ class Room {
     byID('bot-lines').append(line.box);
     this.#bots.set(person.peer, line);
     return line;
+  }
+}
+
+// Why a file was not sent. A hub's own words say more than those for everything else.
+function fileWords(error) {
+  switch (error.name) {
+    case 'lost': return 'no connection';
+    case 'forbidden': case 'unknownOp': return 'this hub does not let you share files';
+    case 'TypeError': return 'the connection broke, or the file has changed';
+    default: return error.message || error.name;
   }
 }
 
@@ -1610,6 +1739,7 @@ function drawControls() {
   drawButton('hold', isPushToTalk && hasMic, 'Hold to talk', 'Space', isTalking && 'on');
   drawButton('camera', canShow, source === 'camera' ? 'Camera off' : 'Camera on', 'V', source === 'camera' && 'on');
   drawButton('screen', canShow && canShare, source === 'screen' ? 'Stop sharing' : 'Share the screen', 'S', source === 'screen' && 'on');
+  byID('share').hidden = !room.canShareFiles;
   byID('mute').disabled = byID('hold').disabled = byID('ptt').disabled = !canSend;
   byID('device-box').hidden = !(canSend && canCapture);
   setText(byID('title'), byID('stage').hidden ? 'Millrace room' : byID('room').value);
@@ -1750,6 +1880,12 @@ function wireForm() {
     if (text) room.write(text, byID('to').value);
     byID('line').value = '';
   });
+  on(byID('share'), 'click', () => byID('file').click());
+  on(byID('file'), 'change', (event) => {
+    for (const file of event.target.files) room.shareFile(file);
+    // So that the same file can be chosen again.
+    event.target.value = '';
+  });
   on(byID('alert-close'), 'click', () => showAlert(''));
   on(byID('unblock'), 'click', () => { byID('unblock').hidden = true; room.sound.unblock(); });
 }
@@ -1780,9 +1916,19 @@ function wireWindow() {
   on(window, 'blur', () => room.setTalking(false));
   on(document, 'visibilitychange', () => { if (document.hidden) room.setTalking(false); });
   on(window, 'online', () => room.networkChanged());
-  navigator.connection?.addEventListener?.('change', () => room.networkChanged());
+  watchNetwork(navigator.connection);
   navigator.mediaDevices?.addEventListener?.('devicechange', refreshDevices);
   on(window, 'pagehide', () => room.leave());
+}
+
+// Only another network counts: the event also comes whenever an estimate of the speed changes. Not every browser says the type.
+function watchNetwork(connection) {
+  let known = connection?.type;
+  connection?.addEventListener?.('change', () => {
+    if (connection.type === known) return;
+    known = connection.type;
+    room.networkChanged();
+  });
 }
 
 function fillForm() {

@@ -27,6 +27,7 @@ final class LiveHub: Sendable {
 
   private struct State {
     var hub: RoomHub
+    var readers: RoomFileReaders
     var phase = Phase.open
     var links: [RoomConnectionID: Link] = [:]
     /// The number of the latest connection.
@@ -36,16 +37,22 @@ final class LiveHub: Sendable {
     var isCarryingOut = false
     var alarm: Alarm?
     var hasMedia: Bool
+    var stalls = StallReports()
   }
 
   /// Milliseconds that sockets may take longer to close than their limits say, before they are cut off.
   private static let grace: Int64 = 1_000
+  /// How long one that is refused because there are too many may take to close: its answer is not worth a descriptor for longer.
+  private static let refusalTime: Nanoseconds = .milliseconds(200)
   private static let binaryText = "messages are text, not binary"
 
   private let lease: NetLoop.Lease
   private let clock = Clock(.realtime)
   private let media: (any RoomMedia)?
+  let watch: (any RoomServerWatch)?
   private let closeMilliseconds: Int64
+  /// How long a file may be read.
+  let downloadTime: Nanoseconds
   private let report: @Sendable (RoomServerEvent) -> Void
   private let state: Locked<State>
 
@@ -59,10 +66,13 @@ final class LiveHub: Sendable {
   ) {
     self.lease = lease
     self.media = media
+    watch = settings.watch
     self.report = report
     closeMilliseconds = Int64(settings.socket.close)
     let hub = RoomHub(settings.hub) { _ in RoomID.random() }
-    state = Locked(State(hub: hub, hasMedia: media != nil))
+    let readers = RoomFileReaders(settings.hub.files)
+    downloadTime = Nanoseconds(settings.hub.files.downloadSeconds) * 1_000_000_000
+    state = Locked(State(hub: hub, readers: readers, hasMedia: media != nil))
   }
 
   /// The thread of everything here.
@@ -74,6 +84,8 @@ final class LiveHub: Sendable {
 
   /// How much the hub holds. Any thread.
   var counts: RoomHubCounts { state.withLock { $0.hub.counts } }
+  /// Connections that were dropped because they took their messages too slowly. Any thread.
+  var stalled: Int { state.withLock { $0.stalls.count } }
 
   /// Begins the media; called once, before the first connection. Any thread.
   func begin() {
@@ -102,12 +114,16 @@ final class LiveHub: Sendable {
     case .opened:
       state.withLock { $0.links[connection] = link }
       change { $0.connect(connection, address: link.address, at: $1) }
-    case .text(let bytes): change { $0.take(bytes, from: connection, at: $1) }
+      watch?.opened(connection, link.socket)
+    case .text(let bytes):
+      guard watch?.receives(bytes, from: connection) != false else { return }
+      change { $0.take(bytes, from: connection, at: $1) }
     case .binary: link.socket.close(code: Int(RoomLimits.binaryCode), reason: Self.binaryText)
     case .drained: break
     case .closed(let end):
       state.withLock { $0.links[connection] = nil }
       change { $0.disconnect(connection, reason: Self.reason(end), at: $1) }
+      watch?.closed(connection)
       finishIfEmpty()
     }
   }
@@ -150,28 +166,64 @@ final class LiveHub: Sendable {
   private func carryOut(_ action: RoomAction) {
     switch action {
     case .send(let connection, let bytes): send(bytes, to: connection)
-    case .close(let connection, let code, let text):
-      link(connection)?.socket.close(code: Int(code), reason: text)
+    case .close(let connection, let code, let text): close(connection, code, text)
+    case .pause(let connection, let time):
+      guard let socket = link(connection)?.socket else { return }
+      socket.pause()
+      _ = loop.run(after: time) { socket.resume() }
     default:
-      media?.perform(action)
+      // Media that end take nothing more: they would end every session by itself.
+      if isOpen { media?.perform(action) }
       tell(action)
     }
+  }
+
+  private var isOpen: Bool {
+    state.withLock { state -> Bool in
+      if case .open = state.phase { true } else { false }
+    }
+  }
+
+  private func close(_ connection: RoomConnectionID, _ code: UInt16, _ text: String) {
+    guard let socket = link(connection)?.socket else { return }
+    socket.close(code: Int(code), reason: text)
+    guard code == RoomHub.tryAgainLaterCode else { return }
+    _ = loop.run(after: Self.refusalTime) { socket.cancel() }
   }
 
   private func link(_ connection: RoomConnectionID) -> Link? { state.withLock { $0.links[connection] } }
 
   /// Sends a message; drops a connection for which too much waits already.
   private func send(_ bytes: [UInt8], to connection: RoomConnectionID) {
-    guard let link = link(connection), !link.socket.send(bytes, isText: true) else { return }
-    report(.stalled(address: link.address))
+    guard let link = link(connection), watch?.sends(bytes, to: connection) != false,
+      !link.socket.send(bytes, isText: true)
+    else { return }
+    reportStall(of: link.address)
     link.socket.cancel()
+  }
+
+  private func reportStall(of address: String) {
+    let now = clock.now
+    switch state.withLock({ $0.stalls.take(address, at: now) }) {
+    case .nothing: break
+    case .report: report(.stalled(address: address))
+    case .wait(let time): _ = loop.run(after: time) { [weak self] in self?.reportWaitingStall() }
+    }
+  }
+
+  private func reportWaitingStall() {
+    let now = clock.now
+    guard let address = state.withLock({ $0.stalls.takeWaiting(at: now) }) else { return }
+    report(.stalled(address: address))
   }
 
   private func tell(_ action: RoomAction) {
     switch action {
     case .roomBegan(let room): report(.roomBegan(room))
     case .roomEnded(let room): report(.roomEnded(room))
-    case .joined(let member, let room, _): report(.joined(member, room: room))
+    case .joined(let member, let room, let connection):
+      report(.joined(member, room: room))
+      if watch?.joined(on: connection) == true { change { hub, _ in hub.end(room) } }
     case .left(let peer, let room): report(.left(peer, room: room))
     default: break
     }
@@ -195,6 +247,48 @@ final class LiveHub: Sendable {
   private func wake() {
     state.withLock { $0.alarm = nil }
     change { $0.run(at: $1) }
+  }
+
+  // MARK: Files
+
+  /// Begins to take the content of a file; see `RoomHub`. On the loop, as all about files.
+  func beginUpload(
+    _ ticket: String, length: Int?, from address: String
+  ) -> Result<RoomUpload, RoomFileRefusal> {
+    var result = Result<RoomUpload, RoomFileRefusal>.failure(.over)
+    change { hub, time in
+      do throws(RoomFileRefusal) {
+        result = .success(try hub.beginUpload(ticket, length: length, from: address, at: time))
+      } catch { result = .failure(error) }
+    }
+    return result
+  }
+
+  /// The next bytes; false: nobody waits for them any more.
+  func takeUpload(_ bytes: [UInt8], of file: RoomName) -> Bool {
+    state.withLock { $0.hub.takeUpload(bytes, of: file) }
+  }
+
+  /// All bytes are here, and the others get to know of the file; false: nobody waits for it any more.
+  func endUpload(of file: RoomName) -> Bool {
+    var isShared = false
+    change { hub, time in isShared = hub.endUpload(of: file, at: time) }
+    return isShared
+  }
+
+  /// The rest does not come.
+  func abandonUpload(of file: RoomName) { state.withLock { $0.hub.abandonUpload(of: file) } }
+
+  /// Counts one that reads a file; false: there are enough. `endDownload` follows.
+  func beginDownload(by address: String) -> Bool { state.withLock { $0.readers.begin(address) } }
+
+  func endDownload(by address: String) { state.withLock { $0.readers.end(address) } }
+
+  func file(_ id: RoomName) -> RoomFile? { state.withLock { $0.hub.file(id) } }
+
+  /// See `RoomHub.piece`.
+  func piece(_ index: Int, of file: RoomName) -> [UInt8]? {
+    state.withLock { $0.hub.piece(index, of: file) }
   }
 
   // MARK: Media
@@ -232,8 +326,9 @@ final class LiveHub: Sendable {
     }
     if isOver { return done() }
     guard isFirst else { return }
-    change { hub, _ in hub.stop() }
+    // First: they may take a while, and need not be informed of each member that leaves.
     media?.end { [self] in loop.run { self.mediaEnded() } }
+    change { hub, _ in hub.stop() }
     _ = loop.run(after: (closeMilliseconds + Self.grace) * 1_000_000) { [weak self] in self?.cutOff() }
     finishIfEmpty()
   }
@@ -243,10 +338,14 @@ final class LiveHub: Sendable {
     finishIfEmpty()
   }
 
-  /// Closes what is open still, at once.
+  /// Closes what is open still, at once, and waits for media no longer.
   private func cutOff() {
-    let links = state.withLock { Array($0.links.values) }
+    let links = state.withLock { state -> [Link] in
+      state.hasMedia = false
+      return Array(state.links.values)
+    }
     for link in links { link.socket.cancel() }
+    finishIfEmpty()
   }
 
   private func finishIfEmpty() {

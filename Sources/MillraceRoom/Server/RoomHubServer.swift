@@ -12,7 +12,9 @@ internal import MillraceRoomWire
 /// status 403, a WebSocket without the sub-protocol with 400. What a member sends wrongly costs its own connection at most; one that does
 /// not take what it is sent is dropped when its backlog is full. Nothing is kept of those who have gone.
 ///
-/// Not done: files over HTTP, addresses that a proxy passes on (`X-Forwarded-For`), compression.
+/// Members share files over HTTP, which lie in memory as long as their room lives (`RoomFiles`).
+///
+/// Not done: addresses that a proxy passes on (`X-Forwarded-For`), compression.
 ///
 /// It works on one network thread (`NetLoop.assign`). It goes on until `stop`, also when nobody holds it any more.
 public final class RoomHubServer: Sendable {
@@ -29,7 +31,10 @@ public final class RoomHubServer: Sendable {
     result.connections = counts.connections
     result.members = counts.members
     result.rooms = counts.rooms
+    result.files = counts.files
+    result.fileBytes = counts.fileBytes
     result.refused = http.refused
+    result.stalled = hub.stalled
     return result
   }
 
@@ -68,7 +73,7 @@ public final class RoomHubServer: Sendable {
     do throws(NetError) { hub = try begin(settings, events) } catch { return done(.failure(error)) }
     let page = PageResponder(settings.hasPage ? RoomPage.files : [:])
     HTTPServer.listen(
-      host: settings.host, port: settings.port, identity: settings.identity, on: hub.loop,
+      host: settings.boundHost, port: settings.port, identity: settings.identity, on: hub.loop,
       limits: settings.limits, admission: settings.rules,
       refused: { events(.refused($0)) }, decide: { Self.decide($0, hub, page) },
       done: { result in
@@ -96,7 +101,7 @@ public final class RoomHubServer: Sendable {
       if let make = settings.makeMedia { return try make() }
       switch mode {
       case .forward: return try RoomForwarding(settings.forwarding)
-      case .mix: return try RoomForwarding(settings.forwarding)
+      case .mix: return try RoomMixing(settings.mixing)
       }
     } catch {
       throw NetError(.connect, "the media of the hub cannot begin: \(error)")
@@ -108,7 +113,12 @@ public final class RoomHubServer: Sendable {
   private static func decide(
     _ request: HTTPServer.Request, _ hub: LiveHub, _ page: PageResponder
   ) -> HTTPServer.Decision {
-    guard request.path == RoomWire.path else { return .answer(page.response(to: request)) }
+    guard request.path == RoomWire.path else {
+      return RoomFiles.decide(request, hub) ?? .answer(page.response(to: request))
+    }
+    if request.asksForWebSocket, let refusal = hub.watch?.refusal() {
+      return .refuse(status: refusal.status, refusal.text)
+    }
     // A request for something else than a WebSocket gets status 426.
     guard !request.asksForWebSocket || speaksWire(request) else {
       let text = "offer the sub-protocol \(RoomWire.subprotocol), the only one that this hub speaks"

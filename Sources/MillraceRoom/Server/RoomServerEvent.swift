@@ -11,7 +11,8 @@ public enum RoomServerEvent: Sendable, Hashable {
   case joined(RoomMember, room: RoomName)
   /// The peer is no longer in the room.
   case left(RoomName, room: RoomName)
-  /// A connection was dropped, as it did not take what it was sent. Its address, without port.
+  /// A connection was dropped, as it did not take what it was sent. Its address, without port; at most once a second, the latest:
+  /// `RoomServerCounts.stalled` has how many.
   case stalled(address: String)
   /// Requests and connections were refused before they reached the hub; at most once a second.
   case refused(ServerAdmission.Refusals)
@@ -25,8 +26,12 @@ public struct RoomServerCounts: Sendable, Hashable {
   public var members = 0
   /// Rooms.
   public var rooms = 0
+  /// Files of rooms, also those that are still to come, and the bytes that memory is reserved for.
+  public var files = 0, fileBytes = 0
   /// Requests and connections refused so far before they reached the hub.
   public var refused = 0
+  /// Connections dropped so far, as they did not take what they were sent.
+  public var stalled = 0
 
   /// Nothing is going on.
   public init() {}

@@ -1,3 +1,4 @@
+internal import Glibc
 public import MillraceNet
 internal import MillraceRoomWire
 
@@ -22,8 +23,12 @@ public struct RoomServerSettings: Sendable {
 
   /// How sound and pictures are carried where the hub forwards them.
   package var forwarding = RoomForwardingSettings()
+  /// How sound is mixed where the hub mixes it.
+  package var mixing = RoomMixSettings()
   /// Makes what carries sound and pictures in place of what `hub.media` says, once for each server.
   package var makeMedia: (@Sendable () throws -> any RoomMedia)?
+  /// Sees what goes over the connections, and may disturb it; nil: nobody does.
+  package var watch: (any RoomServerWatch)?
   /// Limits of each WebSocket, as Documentation/room.md says; `backlog` is set when the server begins.
   package var socket = RoomServerSettings.wireLimits
 
@@ -66,29 +71,53 @@ public struct RoomServerSettings: Sendable {
 
   private var isLocal: Bool {
     let host = host.lowercased()
-    return host == "::1" || (try? WebAddress("http://" + host))?.isLoopback == true
+    guard let address = try? WebAddress("http://" + host) else { return host == "::1" }
+    // Nothing but the host: what follows it would go to the resolver, which may find another machine.
+    return address.host == host && address.isLoopback
   }
+
+  /// The address that it listens on: `localhost` is this machine, whatever the system's resolver says.
+  var boundHost: String { host.lowercased() == "localhost" ? "127.0.0.1" : host }
 
   // MARK: Of the server
 
   /// Connections that only load the page; others wait for a moment.
   static let pageConnections = 128
-  /// Nobody has anything to send in the body of a request.
+  /// Bytes of a file that may wait to be sent to one that reads it.
+  private static let fileBacklog = 262_144
+  /// Nobody has anything to send in the body of a request, except a file.
   private static let mostBody = 1_024
 
   /// The admission rules with room for the hub's connections, which the hub counts itself: it closes those that are too many with a code.
-  var rules: ServerAdmission {
+  var rules: ServerAdmission { rules(within: Self.descriptors) }
+
+  /// - Parameter descriptors: how many this process may have. A quarter is for media and all else: without one, connections would wait
+  ///   without an answer. Nil: any number.
+  func rules(within descriptors: Int?) -> ServerAdmission {
     var rules = admission
     rules.connections = max(rules.connections, hub.connections + 2 * Self.pageConnections)
+    if let descriptors { rules.connections = min(rules.connections, max(1, descriptors - descriptors / 4)) }
+    // Whoever gets in may end a room for everybody: no page of another program on the same host does.
+    rules.pages = .ofServer(isSecure: identity != nil)
     return rules
+  }
+
+  private static var descriptors: Int? {
+    var limit = rlimit()
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+      limit.rlim_cur != rlim_t.max
+    else { return nil }
+    return Int(clamping: limit.rlim_cur)
   }
 
   var limits: HTTPServer.Limits {
     var limits = HTTPServer.Limits()
     limits.connections = Self.pageConnections
     limits.body = Self.mostBody
+    limits.backlog = Self.fileBacklog
     limits.webSocket = socket
     limits.webSocket.backlog = backlog
+    limits.webSocket.messageCost = PassingLimits.overhead
     return limits
   }
 }

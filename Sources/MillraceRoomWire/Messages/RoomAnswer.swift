@@ -1,6 +1,6 @@
 public import MillraceJSON
 
-/// What an answer carries: `RoomLoggedIn`, `RoomJoined`, `RoomRoleChanged`, `RoomDescription` or `RoomCalling`.
+/// What an answer carries: `RoomLoggedIn`, `RoomJoined`, `RoomRoleChanged`, `RoomDescription`, `RoomCalling` or `RoomFileTicket`.
 public protocol RoomPayload: Sendable, Hashable {
   /// Reads it; unknown members are ignored.
   init(_ form: JSONForm) throws(JSONFormProblem)

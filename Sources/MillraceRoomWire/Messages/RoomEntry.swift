@@ -17,6 +17,11 @@ public struct RoomLogin: Sendable, Hashable {
   }
 }
 
+extension RoomLogin: CustomStringConvertible {
+  /// The user; the token is secret.
+  public var description: String { "login of \(user)" }
+}
+
 extension RoomLogin {
   var json: JSONValue {
     .object([
@@ -57,6 +62,11 @@ public struct RoomJoin: Sendable, Hashable {
     self.role = role
     self.token = token
   }
+}
+
+extension RoomJoin: CustomStringConvertible {
+  /// The room; the token is secret.
+  public var description: String { "join of \(room)" }
 }
 
 extension RoomJoin {

@@ -102,17 +102,35 @@ extension JSONForm {
     return try text(member)
   }
 
+  func token(_ member: String) throws(JSONFormProblem) -> String {
+    try string(member, characters: RoomLimits.tokenCharacters)
+  }
+
   func optionalToken(_ member: String) throws(JSONFormProblem) -> String? {
     guard self[member] != nil else { return nil }
-    return try string(member, characters: RoomLimits.tokenCharacters)
+    return try token(member)
+  }
+
+  /// What a file is called.
+  func fileName(_ member: String) throws(JSONFormProblem) -> String {
+    let name = try string(member, characters: RoomLimits.fileNameCharacters)
+    guard !name.isEmpty else { throw problem(member, "must not be empty") }
+    return name
+  }
+
+  func optionalMediaType(_ member: String) throws(JSONFormProblem) -> String? {
+    guard self[member] != nil else { return nil }
+    return try string(member, bytes: RoomLimits.typeBytes)
   }
 
   /// A label of data, or the `mid` of a medium.
   func label(_ member: String) throws(JSONFormProblem) -> String {
+    try string(member, bytes: RoomLimits.labelBytes)
+  }
+
+  private func string(_ member: String, bytes most: Int) throws(JSONFormProblem) -> String {
     let text = try string(member)
-    guard text.utf8.count <= RoomLimits.labelBytes else {
-      throw problem(member, "must have at most \(RoomLimits.labelBytes) bytes")
-    }
+    guard text.utf8.count <= most else { throw problem(member, "must have at most \(most) bytes") }
     return text
   }
 

@@ -39,13 +39,15 @@ public enum RoomOperation: Sendable, Hashable {
   case data(RoomData, to: RoomName? = nil)
   /// A line for people, of at most 4,096 characters.
   case message(String, to: RoomName? = nil)
+  /// Shares a file with the room. Its content follows over HTTP.
+  case file(RoomFile)
 }
 
 extension RoomOperation {
   /// The names on the wire.
   enum Name: String, CaseIterable {
     case login, logout, join, leave, role, publish, subscribe, sdp, candidate, kick, close
-    case call, answerCall, hangUp, control, data, message
+    case call, answerCall, hangUp, control, data, message, file
   }
 
   /// Its name on the wire: `op`.
@@ -70,12 +72,13 @@ extension RoomOperation {
     case .control: .control
     case .data: .data
     case .message: .message
+    case .file: .file
     }
   }
 
   // MARK: Writing
 
-  /// The payload of the request.
+  /// The payload of the request, with its secrets.
   public var payload: JSONValue {
     switch self {
     case .login(let login): login.json
@@ -96,6 +99,7 @@ extension RoomOperation {
     case .control(let command, let peer): ["to": .string(peer.rawValue), "command": command]
     case .data(let data, let peer): .object(data.members + Self.to(peer))
     case .message(let text, let peer): .object([JSONValue.Member("text", .string(text))] + Self.to(peer))
+    case .file(let file): .object(file.members)
     }
   }
 
@@ -124,6 +128,12 @@ extension RoomOperation {
     case .control: self = .control(try form.command("command"), to: try form.name("to"))
     case .data: self = .data(try RoomData(form), to: try form.optionalName("to"))
     case .message: self = .message(try form.text("text"), to: try form.optionalName("to"))
+    case .file: self = .file(try RoomFile(form))
     }
   }
+}
+
+extension RoomOperation: CustomStringConvertible {
+  /// Its name on the wire; what it holds may be secret, as a token is, or private, as what members write.
+  public var description: String { name }
 }

@@ -22,6 +22,8 @@ public enum RoomPush: Sendable, Hashable {
   case data(RoomData, from: RoomName)
   /// A line of a peer, for people.
   case message(String, from: RoomName)
+  /// A file of a peer, which can be read under its id from now on.
+  case file(RoomFile, id: RoomName, from: RoomName)
   /// The token ends in so many milliseconds: log in again with a new one.
   case authWillExpire(inMilliseconds: Int)
   /// This member is out of the room; the connection stays.
@@ -35,8 +37,8 @@ public enum RoomPush: Sendable, Hashable {
 extension RoomPush {
   /// The names on the wire.
   enum Name: String, CaseIterable {
-    case peer, slot, sdp, candidate, keyFrame, speaking, call, control, data, message, authWillExpire, kicked,
-      error
+    case peer, slot, sdp, candidate, keyFrame, speaking, call, control, data, message, file,
+      authWillExpire, kicked, error
   }
 
   /// Its name on the wire: `event`.
@@ -53,6 +55,7 @@ extension RoomPush {
     case .control: word = .control
     case .data: word = .data
     case .message: word = .message
+    case .file: word = .file
     case .authWillExpire: word = .authWillExpire
     case .kicked: word = .kicked
     case .error: word = .error
@@ -85,6 +88,8 @@ extension RoomPush {
     case .control(let command, let peer): .object([Self.from(peer), .init("command", command)])
     case .data(let data, let peer): .object([Self.from(peer)] + data.members)
     case .message(let text, let peer): .object([Self.from(peer), .init("text", .string(text))])
+    case .file(let file, let id, let peer):
+      .object([Self.from(peer), JSONValue.Member("id", .string(id.rawValue))] + file.members)
     case .authWillExpire(let time): ["inMs": .integer(time)]
     case .kicked(let reason, let text):
       .object(["reason": .string(reason.rawValue), "text": text.map { .string($0) }])
@@ -126,6 +131,7 @@ extension RoomPush {
     case .control: return .control(try form.command("command"), from: try form.name("from"))
     case .data: return .data(try RoomData(form), from: try form.name("from"))
     case .message: return .message(try form.text("text"), from: try form.name("from"))
+    case .file: return .file(try RoomFile(form), id: try form.name("id"), from: try form.name("from"))
     case .authWillExpire:
       return .authWillExpire(inMilliseconds: try form.integer("inMs", in: RoomLimits.milliseconds))
     case .kicked: return .kicked(try form.word("reason"), text: try form.optionalText("text"))

@@ -68,6 +68,11 @@ public struct RoomServer: Sendable, Hashable {
   }
 }
 
+extension RoomServer: CustomStringConvertible {
+  /// The address; the rest is secret.
+  public var description: String { url }
+}
+
 extension RoomServer {
   var json: JSONValue {
     .object([

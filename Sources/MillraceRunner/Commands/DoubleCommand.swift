@@ -82,8 +82,9 @@ struct DoubleCommand: ParsableCommand {
     let width = services.map { $0.name.count }.max() ?? 0
     for service in services {
       let name = service.name + String(repeating: " ", count: width - service.name.count)
-      let nodes = service.nodeTypes.joined(separator: ", ")
-      Output.standard.write("\(name)  \(service.summary) (\(nodes))\n")
+      let types = service.nodeTypes.joined(separator: ", ")
+      let nodes = types.isEmpty ? "" : " (\(types))"
+      Output.standard.write("\(name)  \(service.summary)\(nodes)\n")
     }
   }
 

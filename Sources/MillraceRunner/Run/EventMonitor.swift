@@ -115,6 +115,11 @@ final class EventMonitor: Sendable {
           state.levels.append((name, Level(rms: rms, peak: peak, time: event.time)))
         }
       }
+    case "extra":
+      // Where a server of the graph can be opened, such as the page of a room.
+      guard fields.text("name") == "listening", let url = fields.text("url", of: "payload")
+      else { return }
+      note("\(label)\(event.node): open \(url)", isError: false)
     case "written": state.withLock { $0.written[label + event.node] = Problem.printable(fields.list) }
     case "nodeFailed":
       state.withLock { $0.reasons[label + event.node] = fields.text("reason") }
@@ -181,6 +186,9 @@ final class EventMonitor: Sendable {
       Figures.duration(Nanoseconds(((number(name) ?? 0) * 1e6).rounded()))
     }
     func text(_ name: String) -> String? { object?[name]?.value.string }
+    func text(_ name: String, of object: String) -> String? {
+      self.object?[object]?.value.object?[name]?.value.string
+    }
 
     /// `samples 96000, seconds 2`.
     var list: String {

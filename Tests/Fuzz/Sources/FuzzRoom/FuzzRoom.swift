@@ -58,6 +58,7 @@ private func passedOn(_ operation: RoomOperation) -> RoomPush? {
   case .control(let command, _): return .control(command, from: peer)
   case .data(let data, _): return .data(data, from: peer)
   case .message(let text, _): return .message(text, from: peer)
+  case .file(let file): return .file(file, id: peer, from: peer)
   case .kick(_, let text), .close(let text): return .kicked(.removed, text: text)
   default: return nil
   }
@@ -99,6 +100,7 @@ private func checkAgain(_ answer: RoomAnswer) {
   checkPayload(answer, RoomRoleChanged.self)
   checkPayload(answer, RoomDescription.self)
   checkPayload(answer, RoomCalling.self)
+  checkPayload(answer, RoomFileTicket.self)
 }
 
 private func checkPayload<Payload: RoomPayload>(_ answer: RoomAnswer, _ type: Payload.Type) {

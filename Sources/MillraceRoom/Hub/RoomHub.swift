@@ -275,8 +275,9 @@ package struct RoomHub: Sendable {
     _ peer: RoomName, _ reason: RoomKickReason, _ leaveReason: RoomLeaveReason, text: String? = nil,
     keepsRoom: Bool = false
   ) {
-    guard let seat = vacate(peer, leaveReason, keepsRoom: keepsRoom) else { return }
-    output.push(.kicked(reason, text: text), to: seat.connection)
+    // Before the answers to its offers: a member that is out for good does not take them for failures.
+    if let seat = rooms[peer] { output.push(.kicked(reason, text: text), to: seat.connection) }
+    _ = vacate(peer, leaveReason, keepsRoom: keepsRoom)
   }
 
   /// Forgets what a member had in its room. Its offers get their answers, unless nobody reads them.
@@ -300,8 +301,8 @@ package struct RoomHub: Sendable {
   /// Ends a room for everybody: members get `kicked` with the reason `ended`.
   package mutating func end(_ room: RoomName, text: String? = nil) {
     for seat in rooms.end(room, &output) {
-      release(seat)
       output.push(.kicked(.ended, text: text), to: seat.connection)
+      release(seat)
     }
   }
 

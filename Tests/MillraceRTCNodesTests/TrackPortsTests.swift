@@ -121,7 +121,9 @@ struct TracksNode: ~Copyable, Node {
       #expect(single.allSatisfy { $0.duration == 480 && !$0.flags.contains(.discontinuity) })
     }
     #expect(two.allSatisfy { $0.bytes.count == 960 })
-    let sounds = [mix.flatMap(\.float), one.flatMap(\.float), two.flatMap(\.int16).map { Float($0) / 32_768 }]
+    let sounds = [
+      mix.flatMap(\.float), one.flatMap(\.float), two.flatMap(\.int16).map { Float($0) / 32_768 },
+    ]
     // At which outputs each tone is.
     for (frequency, places) in zip(Self.frequencies, [[0, 1], [0, 2], [0]]) {
       for index in sounds.indices {

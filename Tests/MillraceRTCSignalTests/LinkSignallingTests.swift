@@ -315,7 +315,9 @@ final class LinkScript {
       let bytes = message.payload.bytes
       #expect(try LinkMessage(message.name, try JSONValue(parsing: bytes)) == message)
     }
-    #expect(all[0].event == .extra(name: "sdp", payload: ["type": "offer", "sdp": "v=0\r\n", "session": "a"]))
+    let offer: DialogEvent = .extra(
+      name: "sdp", payload: ["type": "offer", "sdp": "v=0\r\n", "session": "a"])
+    #expect(all[0].event == offer)
     #expect(all[5].payload.text == "{}")
     #expect(all[4].payload.text == #"{"candidate":""}"#)
     let browser: JSONValue = [

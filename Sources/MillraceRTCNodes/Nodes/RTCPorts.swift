@@ -207,13 +207,22 @@ struct RTCPorts: ~Copyable {
     let data = try messages.work(&ports)
     if data.sent || data.wantsMore { exchange.wakeSessions() }
     if commands.feed(&ports) || data.isAny { isBusy = true }
-    let media = sendMedia(&ports)
+    let media = isLeaving ? discardInputs(&ports) : sendMedia(&ports)
     if media.any { exchange.wakeSessions() }
     if media.any || data.sent { isBusy = true }
     if media.perceptible || data.sent { lastFed = ports.now }
     if isDeafSince != nil { discardMedia() } else if try receiveMedia(&ports) { isBusy = true }
     if isBusy { ports.wake(at: ports.now) }
     return isBusy
+  }
+
+  /// The sessions end once what was handed over is sent: what still comes in a graph that leads back here would never let them.
+  private var isLeaving: Bool { isDeafSince != nil && exchange.isOver.load(ordering: .relaxed) }
+
+  private func discardInputs(_ ports: inout Ports) -> (any: Bool, perceptible: Bool) {
+    if let input = inputs.audio { while ports.next(input) != nil {} }
+    if let input = inputs.video { while ports.next(input) != nil {} }
+    return (false, false)
   }
 
   /// Nothing received is played any more. The call reports its end only once the ends of its sources have found room.

@@ -275,7 +275,7 @@ demo-web: build models $(if $(CHECK),room-deps) ## talk with a bot in the browse
 
 # Tests that talk with sockets, programs, devices and terminals in real time. They mostly wait; those that compute run before them and
 # apart, few at a time: beside a thousand that keep every core busy each answer would come seconds late.
-TALKING_TESTS := Millrace(Net|WebSocket|RTC|RTCSignal|RTCNodes|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
+TALKING_TESTS := Millrace(Net|WebSocket|RTC|RTCSignal|RTCNodes|Room|Bailian|IVH|Tuya|TuyaDouble|Conformance|Dialog|Doubles|Devices|Runner|Server|Service)Tests
 TALKING_TESTS := $(TALKING_TESTS)|EchoServiceTests|MillraceTests\.(Talk|Bailian|Avatar|Tuya|RTMP|Control|Signal|Top|Duration)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceVideoTests\.(RTMP|Stream|Secure|VideoCapture)
 TALKING_TESTS := $(TALKING_TESTS)|MillraceFlowTests\.(Process|Stalled)

@@ -17,8 +17,8 @@ REPOSITORY = pathlib.Path(__file__).parents[3]
 BOT_GRAPH = REPOSITORY / "graphs" / "web-bot.json"
 # Seconds: the longest that a case may take; programs end by then if all else fails.
 LONGEST = 900
-# Seconds in which Millrace ends when it is asked to; its own bounds are shorter.
-PATIENCE = 10
+# Seconds in which Millrace ends when it is asked to: the bot finishes its answer before.
+ENDING = 40
 
 
 class Stage:
@@ -42,7 +42,7 @@ class Stage:
         """Starts a graph whose events go to `events.jsonl`, and returns the address of its page once it is served."""
         log = self.folder / "millrace.log"
         program = subprocess.Popen(
-            ["timeout", "--foreground", f"--kill-after={PATIENCE}", str(LONGEST), self.millrace, "run", str(graph), "--quiet", *arguments],
+            ["timeout", "--foreground", f"--kill-after={ENDING}", str(LONGEST), self.millrace, "run", str(graph), "--quiet", *arguments],
             stdin=subprocess.DEVNULL, stdout=open(log, "wb"), stderr=subprocess.STDOUT, start_new_session=True)
         self.programs.append(program)
         end_at = time.monotonic() + 30
@@ -81,10 +81,10 @@ class Stage:
         # `timeout` passes the signal on, once in the foreground, and ends what does not end.
         program, begun = self.programs.pop(), time.monotonic()
         program.terminate()
-        program.wait(PATIENCE + 10)
+        program.wait(ENDING + 10)
         seconds = time.monotonic() - begun
-        if seconds >= PATIENCE:
-            raise Failure(f"Millrace has not ended {PATIENCE} s after SIGTERM: {self.last_words()}")
+        if seconds >= ENDING:
+            raise Failure(f"Millrace has not ended {ENDING} s after SIGTERM: {self.last_words()}")
         return seconds
 
     def last_words(self):

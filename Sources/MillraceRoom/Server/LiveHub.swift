@@ -43,7 +43,7 @@ final class LiveHub: Sendable {
   /// Milliseconds that sockets may take longer to close than their limits say, before they are cut off.
   private static let grace: Int64 = 1_000
   /// How long one that is refused because there are too many may take to close: its answer is not worth a descriptor for longer.
-  private static let refusalTime: Nanoseconds = .milliseconds(200)
+  private static let refusalTime: Nanoseconds = .milliseconds(1_000)
   private static let binaryText = "messages are text, not binary"
 
   private let lease: NetLoop.Lease

@@ -391,7 +391,7 @@ room-deps: deps
 # Bounded: a minute or less a case.
 .PHONY: interop-room
 interop-room: room-deps build models ## check the page of a room in Chromium, with a bot and with people (LONG=1: five minutes, too)
-	@timeout --kill-after=10 $(if $(LONG),1200,600) Tests/Interop/room.sh $(MILLRACE)
+	@timeout --kill-after=10 $(if $(LONG),1500,840) Tests/Interop/room.sh $(MILLRACE)
 
 .PHONY: metrics-deps
 metrics-deps: deps

@@ -123,6 +123,7 @@ import Testing
     _ = await events.opened()
     // Nothing is sent as long as its thread is busy.
     let (isBusy, mayGoOn) = (Flag(), Flag())
+    defer { mayGoOn.set() }
     socket.loop.run {
       isBusy.set()
       while !mayGoOn.isOn { usleep(100) }

@@ -11,7 +11,7 @@ import Testing
 @testable import MillraceRTCNodes
 @testable import MillraceRTCSound
 
-@Suite("Commands and channels of a call", .timeLimit(.minutes(3))) struct CallCommandTests {
+@Suite("Commands and channels of a call", .timeLimit(.minutes(30))) struct CallCommandTests {
   private static let sections: [MediaSection] = [
     .audio(codecs: [.opus, .telephoneEvent(rate: 48_000)]), .data(),
   ]

@@ -83,7 +83,7 @@ private func frame(_ number: UInt8, isKey: Bool = true) -> [UInt8] {
   return head + [UInt8](repeating: number, count: 500)
 }
 
-@Suite("slots of a call", .timeLimit(.minutes(3))) struct CallSlotTests {
+@Suite("slots of a call", .timeLimit(.minutes(30))) struct CallSlotTests {
   private static let media = SignalMedia(
     audio: .sendOnly, video: .sendOnly, audioSlots: 2, videoSlots: 3)
   private static let sections: [MediaSection] = [.audio(codecs: [.opus]), .video(codecs: [.vp8])]

@@ -24,7 +24,7 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
   return head + [UInt8](repeating: number, count: bytes)
 }
 
-@Suite("Calls over a real loop", .timeLimit(.minutes(3))) struct CallTests {
+@Suite("Calls over a real loop", .timeLimit(.minutes(30))) struct CallTests {
   /// Two calls that are connected to each other.
   private func pair(
     _ loop: RTCLoop, _ media: SignalMedia = everything, _ sections: [MediaSection] = everySection,

@@ -349,7 +349,7 @@ struct RoomNodeTests {
     let bot = try RoomPart.hub(["hubKey": Self.key])
     let isIn = try runNodes([bot.bench]) {
       bot.read()
-      return bot.joins == 1
+      return bot.joins == 1 && bot.heard.extra("joined") != nil
     }
     #expect(isIn, "\(bot.heard.events)")
     let rights = bot.heard.extra("joined")?["rights"]?.array?.compactMap(\.string)

@@ -65,13 +65,14 @@ struct SeveralMediaSessionTests {
     async throws
   {
     let before = receiver.seen.withLock { $0.sounds.count }
-    try await until {
+    func isHeard() -> Bool {
+      receiver.seen.withLock { Set($0.sounds.dropFirst(before).map(\.medium)) == Set(media) }
+    }
+    while !isHeard() {
       loop.perform {
         for medium in media { sender.session?.send([UInt8(medium), 1].span, duration: 960, on: medium) }
       }
-      return receiver.seen.withLock { seen in
-        Set(seen.sounds.dropFirst(before).map(\.medium)) == Set(media)
-      }
+      try await Task.sleep(for: .milliseconds(20))
     }
     let (sounds, payloads) = receiver.seen.withLock { ($0.sounds, $0.payloads) }
     #expect(zip(sounds, payloads).dropFirst(before).allSatisfy { $0.medium == Int($1[0]) })

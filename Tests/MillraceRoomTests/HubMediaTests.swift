@@ -77,6 +77,18 @@ import Testing
     #expect(rig.hub.counts.offers == 0)
   }
 
+  @Test(
+    "who is removed or sees the room end learns so before its offers are answered", arguments: [true, false])
+  func removed(isKicked: Bool) {
+    let rig = lobby()
+    rig.member(2, "bob")
+    let request = offer(rig)
+    rig.clear()
+    #expect(rig.isDone(2, isKicked ? .kick(ann, text: nil) : .close(text: nil)))
+    #expect(error(rig, request)?.name == .notInRoom)
+    #expect(rig.order(1).suffix(2) == ["kicked", "answer"], "\(rig.order(1))")
+  }
+
   @Test("a few offers may wait at once, and no more")
   func many() {
     let rig = lobby()

@@ -229,6 +229,8 @@ import Testing
     let bob = rig.connect("bob", sound(slots: 0))
     try await rig.until { rig.isConnected(bob) }
     try await talk(rig, [(bob, 1)]) { rig.levels.contains([RoomLevel(named("bob"), -20)]) }
+    // All that it has said has gone out, and then nothing is heard any more.
+    await withCheckedContinuation { done in rig.loop.perform { done.resume() } }
     try await rig.until { rig.levels.last?.isEmpty ?? false }
     let count = rig.levels.count
     // Noise is nobody's voice.

@@ -66,8 +66,11 @@ import Testing
     // What the connection has changed is settled by then.
     rig.subscribe("ann", .audio, false)
     try await rig.until { rig.slots("ann").isEmpty }
-    try await Task.sleep(for: .milliseconds(300))
-    let before = rig.counts.settlements
+    var before = -1
+    while before != rig.counts.settlements {
+      before = rig.counts.settlements
+      try await Task.sleep(for: .milliseconds(500))
+    }
     for number in 0..<10 {
       rig.subscribe("ann", .data, number % 2 == 0)
       rig.publish("bob", .data, number % 2 == 0)
@@ -99,7 +102,7 @@ import Testing
     var last = -1
     while last != pictures(bob).count {
       last = pictures(bob).count
-      try await Task.sleep(for: .milliseconds(200))
+      try await Task.sleep(for: .milliseconds(1_500))
     }
     // The first is settled at once, so that the others come in between.
     rig.subscribe("bob", .audio)
@@ -128,8 +131,9 @@ import Testing
       rig.loop.perform { for _ in 0..<50 { bob.say([1]) } }
       try await Task.sleep(for: .milliseconds(5))
     }
+    let sounds = rig.counts.sounds
     let seconds = Int((clock.now - start) / Duration.seconds(1)) + 1
-    #expect(rig.counts.sounds <= 121 * (seconds + 1))
+    #expect(sounds <= 121 * (seconds + 1))
   }
 
   @Test("a video that takes more than any may is not sent on, and nobody else's pauses because of it")

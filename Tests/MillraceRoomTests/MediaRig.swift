@@ -112,7 +112,7 @@ final class MediaRig: @unchecked Sendable {
   static func local(_ settings: inout RTCSessionSettings) {
     settings.ice.addresses = ["127.0.0.1"]
     settings.ice.hasConsent = false
-    settings.connect = .milliseconds(60_000)
+    settings.connect = .milliseconds(600_000)
   }
 
   /// Actions come one at a time.

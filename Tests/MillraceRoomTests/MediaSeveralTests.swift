@@ -124,4 +124,24 @@ struct MediaSeveralTests {
     try await rig.until { rig.isConnected(ann) }
     try await talk(rig, [(bob, 1)]) { !heard(ann).isEmpty }
   }
+
+  @Test("with one slot for two members it goes to the one who speaks, and back when the other does")
+  func turns() async throws {
+    let rig = try MediaRig()
+    defer { rig.stop() }
+    for name in ["ann", "bob", "cay"] { rig.join(name) }
+    for name in ["bob", "cay"] { rig.publish(name, .audio) }
+    rig.subscribe("ann", .audio)
+    let ann = rig.connect("ann", [.audio(.sendOnly), .audio(.receiveOnly)])
+    let (bob, cay) = (rig.connect("bob", [.audio(.sendOnly)]), rig.connect("cay", [.audio(.sendOnly)]))
+    try await rig.until { rig.isConnected(ann, bob, cay) && rig.slots("ann") == ["1": named("bob")] }
+    try await talk(rig, [(cay, 2)]) {
+      rig.slots("ann") == ["1": named("cay")] && heard(ann).last?.bytes == [2]
+    }
+    // Bob speaks while Cay has spoken lately, and then for long enough.
+    try await talk(rig, [(bob, 1)]) {
+      rig.slots("ann") == ["1": named("bob")] && heard(ann).last?.bytes == [1]
+    }
+    #expect(heard(ann).allSatisfy { $0.mid == "1" })
+  }
 }

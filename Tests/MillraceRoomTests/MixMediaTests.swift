@@ -197,6 +197,8 @@ import Testing
     for name in ["ann", "bob"] { rig.join(name) }
     let (ann, bob) = (rig.connect("ann", [.audio()]), rig.connect("bob", [.audio()]))
     try await rig.until { rig.isConnected(ann, bob) }
+    // From then on the hub is connected as well, and what it says at the end is understood.
+    try await talk(rig, [Talker(client: bob, voice: try MixVoice(400))]) { media.counts.unpublished > 0 }
     rig.act(.left(named("bob"), room: rig.room))
     try await rig.until { media.counts.sessions == 1 && media.counts.seats == 1 }
     try await rig.until { bob.seen.withLock { $0.states.last } == .closed }

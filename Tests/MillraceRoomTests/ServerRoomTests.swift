@@ -80,7 +80,7 @@ import Testing
     #expect(wire.ping == 10_000 && wire.ping + wire.pong == 30_000)
     let rig = try await ServerRig.begin {
       $0.socket.ping = 1_000
-      $0.socket.pong = 4_000
+      $0.socket.pong = 20_000
     }
     let (bob, _) = try await rig.member("bob")
     // It reads nothing more, and so answers no ping.

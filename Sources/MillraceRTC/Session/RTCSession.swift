@@ -11,6 +11,10 @@ package import MillraceRTCWire
 package final class RTCSession: RTCLoopMember {
   /// Candidates of the peer that are taken beside its descriptions.
   private static let mostCandidates = 1_000
+  /// How long nothing may come of a peer that is asked for a sign of life, and of one that is not: its reports come every 7.5 s at the
+  /// latest (RFC 3550 section 6.2).
+  private static let askedSilence: Nanoseconds = .milliseconds(3_000)
+  private static let unaskedSilence: Nanoseconds = .milliseconds(16_000)
   /// Sections that this side has at most, however often the peer offers more: twice what a description has (`SDPLimits.media`).
   private static let mostSections = 128
 
@@ -117,7 +121,8 @@ package final class RTCSession: RTCLoopMember {
     sections = settings.describedSections()
     do throws(RTCProblem) {
       let ice = try NiceTransport(settings.ice, isControlling: isControlling, on: loop)
-      let made = PeerTransport(ice, identity, observer: self) { [weak self] in self?.entry }
+      let silence = settings.ice.hasConsent ? Self.askedSilence : Self.unaskedSilence
+      let made = PeerTransport(ice, identity, observer: self, silence: silence) { [weak self] in self?.entry }
       transport = made
       let asksServers = settings.ice.stun != nil || !settings.ice.relays.isEmpty
       describeAt = clock.now + (settings.gathering ?? .milliseconds(asksServers ? 5_000 : 100))

@@ -73,6 +73,8 @@ struct MessagePorts {
   struct Work {
     /// A message was put into `up`: the other thread is to be woken.
     var sent = false
+    /// That was a message of the input, and no event of another node.
+    var isMessage = false
     /// A message was taken from `down` that the other thread may have waited for.
     var wantsMore = false
     /// Anything was done.
@@ -88,6 +90,7 @@ struct MessagePorts {
       let packet = ports.next(input)
     {
       work.sent = send(packet.samples(of: UInt8.self), MediaRecord.text, &ports)
+      work.isMessage = work.sent
       work.isAny = true
     }
     if sends, sendEvent(&ports) { (work.sent, work.isAny) = (true, true) }

@@ -39,10 +39,15 @@ public struct RTCPeer: Node, ~Copyable {
       }
       let form = try RoomForm.client(parameters, media)
       let choice = PeerForm.choice(parameters)
+      let latest = Locked<RoomPeerClient?>(nil)
       return try RTCNodeCall(kept, exchange, call) { attempt in
         var form = form
         if let token = attempt.token { form.token = token }
-        return .success(RoomPeerClient(form, with: choice))
+        // What commands have changed holds for the attempts to come.
+        form.wishes = latest.withLock { $0 }?.wishes
+        let client = RoomPeerClient(form, with: choice)
+        latest.withLock { $0 = client }
+        return .success(client)
       }
     }
     let exchange = ports.exchange

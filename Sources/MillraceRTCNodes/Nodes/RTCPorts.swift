@@ -210,7 +210,7 @@ struct RTCPorts: ~Copyable {
     let media = isLeaving ? discardInputs(&ports) : sendMedia(&ports)
     if media.any { exchange.wakeSessions() }
     if media.any || data.sent { isBusy = true }
-    if media.perceptible || data.sent { lastFed = ports.now }
+    if media.perceptible || data.isMessage { lastFed = ports.now }
     if isDeafSince != nil { discardMedia() } else if try receiveMedia(&ports) { isBusy = true }
     if isBusy { ports.wake(at: ports.now) }
     return isBusy

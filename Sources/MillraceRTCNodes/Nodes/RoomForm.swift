@@ -24,7 +24,7 @@ enum RoomForm {
   static let membership: [ParameterContract] = [
     ParameterContract(
       "url", .string, secret: .address,
-      text: "the hub: wss:, or ws: on this machine; without a path its own is asked"),
+      text: "the hub: wss:, or ws: on this machine or with `plain`; without a path /room is asked"),
     ParameterContract("room", .string, default: "lobby", text: "name of the room: letters, digits, - and _"),
     ParameterContract("user", .string, default: "bot", text: "who takes part: letters, digits, - and _"),
     ParameterContract("name", .string, text: "name that others see; default: that of the user"),

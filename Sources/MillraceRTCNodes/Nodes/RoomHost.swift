@@ -20,8 +20,9 @@ final class RoomHost: Sendable {
 
   deinit { stop() }
 
-  /// What browsers open, once it listens.
-  func address(_ port: Int) -> String {
+  /// What browsers open, once it listens; nil: there is no page.
+  func address(_ port: Int) -> String? {
+    guard settings.hasPage else { return nil }
     let host = settings.host == "0.0.0.0" || settings.host == "::" ? "localhost" : settings.host
     let scheme = settings.identity == nil ? "http" : "https"
     return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
@@ -42,7 +43,8 @@ final class RoomHost: Sendable {
 
   private static func error(_ problem: NetError) -> DialogError {
     // Trying again does not free a port.
-    RTCError.failed.error(problem.text, reaction: .refuse)
+    let cure = problem.obstacle.map { "; \($0.cure)" } ?? ""
+    return RTCError.failed.error(problem.text + cure, reaction: .refuse)
   }
 
   private func finish(_ result: Result<RoomHubServer, DialogError>) {
@@ -140,7 +142,9 @@ final class HostedRoomClient: Signalling {
           .event(
             .extra(
               name: "listening",
-              payload: ["port": .integer(server.port), "url": .string(host.address(server.port))])))
+              payload: .object([
+                "port": .integer(server.port), "url": host.address(server.port).map { .string($0) },
+              ]))))
       }
       let client = RoomClient(settings)
       let begins = state.withLock { state in

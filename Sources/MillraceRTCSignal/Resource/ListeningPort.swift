@@ -1,6 +1,6 @@
 internal import MillraceCore
 internal import MillraceDialog
-internal import MillraceNet
+package import MillraceNet
 
 /// A port of this process on which WHIP and WHEP servers listen, each at a path of its own. Those that name the same host and port share
 /// one HTTP server, which begins with the first of them and ends with the last. A client that is refused before its path is known is
@@ -163,15 +163,7 @@ final class ListeningPort: Sendable {
     guard let obstacle = problem.obstacle, !hasHadPort else {
       return RTCError.network.error(problem.text, reaction: .reconnect)
     }
-    return RTCError.failed.error("\(problem.text); \(cure(obstacle))", reaction: .refuse)
-  }
-
-  private static func cure(_ obstacle: NetError.ListeningObstacle) -> String {
-    switch obstacle {
-    case .inUse: "end the program or the node that listens there, or set another \"listen\""
-    case .notAvailable: "set \"host\" to an address of this machine"
-    case .notPermitted: "set \"listen\" to a port from 1024 on, or give the program the right to lower ones"
-    }
+    return RTCError.failed.error("\(problem.text); \(obstacle.cure)", reaction: .refuse)
   }
 
   private func forget() {
@@ -205,5 +197,16 @@ final class ListeningPort: Sendable {
       return .answer(ResourceResponse(origin: nil).text(404, text + "\n"))
     }
     return member.decide(request, String(path[path.utf8.index(after: end)...]))
+  }
+}
+
+extension NetError.ListeningObstacle {
+  /// What to do about it, in the parameters of a node.
+  package var cure: String {
+    switch self {
+    case .inUse: "end the program or the node that listens there, or set another \"listen\""
+    case .notAvailable: "set \"host\" to an address of this machine"
+    case .notPermitted: "set \"listen\" to a port from 1024 on, or give the program the right to lower ones"
+    }
   }
 }

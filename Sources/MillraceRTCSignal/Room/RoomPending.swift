@@ -31,7 +31,7 @@ struct RoomPending: Sendable {
   var isFull: Bool { entries.count >= Self.most }
 
   /// When the first of them has waited too long.
-  var deadline: Nanoseconds? { entries.values.map(\.deadline).min() }
+  var deadline: Nanoseconds? { entries.values.lazy.map(\.deadline).min() }
 
   mutating func add(_ id: Int, _ purpose: RoomPurpose, until deadline: Nanoseconds) {
     entries[id] = (purpose, deadline)

@@ -18,7 +18,7 @@ package struct RoomFileLimits: Sendable, Hashable {
   /// come in.
   package var downloads = 64
   package var downloadsPerAddress = 32
-  /// How long one may read: a file of 10 MB takes as long at 136 kbit/s.
+  /// How long one may read: a file of 10 MB takes as long at 133 kbit/s.
   package var downloadSeconds = 600
 
   package init() {}

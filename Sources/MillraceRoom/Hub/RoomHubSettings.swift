@@ -20,7 +20,7 @@ public struct RoomHubSettings: Sendable {
   public var connections = 100_000
   /// The most connections of one address at once.
   public var connectionsPerAddress = 100
-  /// The most joins of one address within a second.
+  /// The most joins of one address within a second, and, counted by themselves, the most offers to the hub.
   public var joinsPerSecond = 20
   /// The most requests of one connection within a second. What it sends beyond twice as many is not even read for a while.
   public var requestsPerSecond = 200

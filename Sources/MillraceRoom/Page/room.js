@@ -931,8 +931,9 @@ class Dialogue {
 
   #measured(event) {
     if (typeof event.name !== 'string' || !Number.isFinite(event.ms)) return;
-    this.times.delete(event.name);
-    this.times.set(event.name.slice(0, 32), event.ms);
+    const name = event.name.slice(0, 32);
+    this.times.delete(name);
+    this.times.set(name, event.ms);
     if (this.times.size > KEPT_TIMES) this.times.delete(this.times.keys().next().value);
   }
 

@@ -81,12 +81,11 @@ enum RoomFiles {
   private static func download(
     _ request: HTTPServer.Request, _ name: String, _ hub: LiveHub
   ) -> HTTPServer.Decision {
-    guard let id = RoomName(name), hub.file(id) != nil else { return .answer(unknown) }
+    guard let id = RoomName(name), let file = hub.file(id) else { return .answer(unknown) }
     switch request.method {
     case "GET":
       return .receive { request, reply in read(id, hub, ClientAddress.counted(request.peer), reply) }
     case "HEAD":
-      guard let file = hub.file(id) else { return .answer(unknown) }
       let nothing: @Sendable (HTTPStream) -> @Sendable (HTTPStream.Event) -> Void = { stream in
         stream.end()
         return { _ in }

@@ -11,14 +11,16 @@ public struct RoomServerSettings: Sendable {
   /// The certificate for TLS; nil: plaintext, which beyond this machine `admission` must allow. Browsers give pages from elsewhere
   /// microphone and camera over TLS only.
   public var identity: NetIdentity?
-  /// Whose pages may connect, and by which host names. Of its limits, that of connections is raised to what the hub allows.
+  /// Whose pages may connect besides the server's own, and by which host names. Its limit of connections is raised to what the hub allows,
+  /// but to no more than three quarters of the descriptors that this process may have. A page of another port needs an entry in `origins`.
   public var admission = ServerAdmission()
   /// Tokens, media and limits; by default no key, and only messages. The limits per address count the other end of the connection: behind a
   /// proxy that is the proxy, and they have to be as large as those of the whole hub.
   public var hub = RoomHubSettings(media: nil)
   /// Serves the page for browsers at `/`.
   public var hasPage = true
-  /// Bytes that may wait to be sent to a member. One that takes its messages too slowly is dropped, and the others notice nothing of it.
+  /// Bytes that may wait to be sent to a member, where each message counts 256 more: 262,144 to 1,073,741,824. One that takes its messages
+  /// too slowly is dropped, and the others notice nothing of it.
   public var backlog = 524_288
 
   /// How sound and pictures are carried where the hub forwards them.

@@ -18,7 +18,7 @@ struct StallReports: Sendable {
   mutating func take(_ address: String, at now: Nanoseconds) -> Step {
     count += 1
     guard let reportedAt, now - reportedAt < Self.interval else {
-      self.reportedAt = now
+      (self.reportedAt, waiting) = (now, nil)
       return .report
     }
     let isFirst = waiting == nil

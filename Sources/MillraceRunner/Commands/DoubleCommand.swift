@@ -36,7 +36,8 @@ struct DoubleCommand: ParsableCommand {
   @Option(
     name: .long,
     help: ArgumentHelp(
-      "The scenario to play, as JSON. Default: one short reply to everything.", valueName: "file"))
+      "The scenario to play, as JSON. Default: one short reply to everything; for room, a hub that forwards.",
+      valueName: "file"))
   var scenario: String?
 
   @Option(

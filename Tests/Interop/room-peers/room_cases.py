@@ -2,6 +2,7 @@
 import base64
 import http.client
 import os
+import signal
 import statistics
 import sys
 import time
@@ -70,6 +71,7 @@ def hears(browser, name, wanted, absent):
     last = {}
 
     def is_heard():
+        last.clear()
         last.update(browser.run(f"probe.tones('{name}', {everybody})") or {})
         return last and all(last[str(tone)] > -30 for tone in wanted)
 
@@ -136,7 +138,7 @@ def cut(browser, interrupted, until):
 @case
 def bot(stage):
     """Somebody speaks to the bot, hears its answer, and interrupts it."""
-    microphone = stage.recording(2.5, "Hello, can you hear me?", 5.5, "Stop, please. I have another question.", 20.0)
+    microphone = stage.recording(6.0, "Hello, can you hear me?", 7.0, "Stop, please. I have another question.", 20.0)
     page = stage.join(stage.bot(), "Ann", microphone)
     began, heard = answer(page, 0)
     rows = "[...document.querySelectorAll('#turns li')].filter(row => row.querySelectorAll('.bar i').length > 1).length"
@@ -451,6 +453,8 @@ def main():
     if len(sys.argv) < 2:
         print("usage: room.sh MILLRACE [CASE...]", file=sys.stderr)
         return 2
+    # A time limit from outside: what was started ends with this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     millrace, *names = sys.argv[1:]
     if names == ["--list"]:
         print("\n".join(CASES))

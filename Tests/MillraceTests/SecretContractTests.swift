@@ -47,6 +47,7 @@ struct SecretContractTests {
     "video.record keyInterval": "pictures between two whole ones",
     "rtc.whip key": "a path; what is in the file is read by the TLS library alone",
     "rtc.whep key": "a path; what is in the file is read by the TLS library alone",
+    "rtc.room key": "a path; what is in the file is read by the TLS library alone",
     "rtc.rtp local": "an address of this machine to wait at",
     "rtc.rtp symmetric": "true or false",
     "rtc.rtp feedback": "true or false",

@@ -381,8 +381,8 @@ interop-rtc: rtc-deps build ## check WebRTC and RTP against Janus, aiortc, Chrom
 	  aiortc==1.16.0 aiohttp==3.14.5
 	timeout --kill-after=10 600 Tests/Interop/rtc.sh $(MILLRACE) "$$PWD/$(PEER_PYTHON)/aiortc"
 
-# What `make interop-room` and `make demo-web CHECK=1` look at rooms with.
-ROOM_PACKAGES := chromium curl python3
+# What `make interop-room` and `make demo-web CHECK=1` look at rooms with. Firefox needs a sound server for its sound.
+ROOM_PACKAGES := chromium firefox-esr pulseaudio curl python3
 
 .PHONY: room-deps
 room-deps: deps
@@ -390,7 +390,7 @@ room-deps: deps
 
 # Bounded: a minute or less a case.
 .PHONY: interop-room
-interop-room: room-deps build models ## check the page of a room in Chromium, with a bot and with people (LONG=1: five minutes, too)
+interop-room: room-deps build models ## check the page of a room in Chromium and Firefox, with a bot and with people (LONG=1: five minutes, too)
 	@timeout --kill-after=10 $(if $(LONG),1500,840) Tests/Interop/room.sh $(MILLRACE)
 
 .PHONY: metrics-deps

@@ -122,6 +122,10 @@ package protocol Signalling: AnyObject, Sendable {
   func begin(_ report: @escaping @Sendable (SignalEvent) -> Void)
   /// The description of this side: the offer that was asked for, or the answer.
   func describe(_ session: SignalSessionID, sdp: String)
+  /// This side refuses the latest offer of the other side for a session that runs: the session continues as before. The other side is
+  /// told where the form has a message for it.
+  /// - Parameter text: what is wrong and the cure; no secret.
+  func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String)
   /// A further candidate of this side; nil: no more follow. Ignored where `isTrickle` is false.
   func add(_ candidate: String?, to session: SignalSessionID)
   /// An offer with new ICE credentials for a session that lost its way; the answer is reported. Only where `canRestart`.
@@ -146,6 +150,7 @@ package protocol Signalling: AnyObject, Sendable {
 }
 
 extension Signalling {
+  package func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {}
   package func add(_ candidate: String?, to session: SignalSessionID) {}
   package func restart(_ session: SignalSessionID, sdp: String) {}
   package func connected(_ session: SignalSessionID) {}

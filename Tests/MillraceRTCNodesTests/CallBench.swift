@@ -48,6 +48,8 @@ final class MemorySignalling: Signalling {
     var described = 0
     var connected: [SignalSessionID] = []
     var ended: [SignalSessionID] = []
+    /// Later offers that were refused.
+    var refused: [RTCError] = []
     var isOver = false
     var commands: [DialogCommand] = []
     /// Messages that it was asked to send.
@@ -120,6 +122,10 @@ final class MemorySignalling: Signalling {
   }
 
   func connected(_ session: SignalSessionID) { log.withLock { $0.connected.append(session) } }
+
+  func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {
+    log.withLock { $0.refused.append(error) }
+  }
 
   func end(_ session: SignalSessionID) { log.withLock { $0.ended.append(session) } }
 

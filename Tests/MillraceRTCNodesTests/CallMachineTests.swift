@@ -491,6 +491,24 @@ extension [CallAction] {
     #expect(call.take(.session(id, .connected(both))) == [])
   }
 
+  @Test("an offer for a connected session that is refused changes nothing, and its peer learns of it")
+  func refusedAnew() {
+    let id = SignalSessionID(1)
+    let error = RTCError.badOffer.error("x", reaction: .continue)
+    var call = Call(SignalTraits(isServer: true))
+    call.take(.start)
+    call.join(1)
+    #expect(call.take(.refused(id, error)) == [], "none waits")
+    call.take(.signal(.offer(id, sdp: "again", both, peer: nil)))
+    #expect(call.take(.refused(id, error)) == [.refuse(id, error)])
+    #expect(call.take(.described(id)) == [], "it has no answer")
+    // Of two, the one is refused and the other answered.
+    for sdp in ["one", "two"] { call.take(.signal(.offer(id, sdp: sdp, both, peer: nil))) }
+    #expect(call.take(.refused(id, error)) == [.refuse(id, error)])
+    #expect(call.take(.described(id)) == [.describe(id)])
+    #expect(call.actions.ended == [] && call.actions.errors == [])
+  }
+
   @Test("everything is recreated on request, without an error")
   func renewed() {
     var call = Call()

@@ -242,6 +242,29 @@ private func frame(_ number: UInt8, isKey: Bool, bytes: Int = 4_000) -> [UInt8] 
     try await stop(b)
   }
 
+  @Test(
+    "an offer for a connected session that cannot be used is reported and refused, and the session continues",
+    arguments: [
+      "v=0",
+      "v=0\r\no=- 9 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
+        + "c=IN IP4 0.0.0.0\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n",
+    ])
+  func badLaterOffer(_ sdp: String) async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let (a, b) = try await pair(loop)
+    b.end.report(.offer(SignalSessionID(0), sdp: sdp, everything, peer: nil))
+    try await untilCalls(a, b) { b.errors == ["badOffer"] }
+    try await untilCalls(a, b) { b.end.log.withLock { $0.refused } == [.badOffer] }
+    for bench in [a, b] { bench.send(sound: [1, 2, 3]) }
+    try await untilCalls(a, b) { [a, b].allSatisfy { !$0.sounds.isEmpty } }
+    for bench in [a, b] {
+      #expect(bench.states == ["connecting", "listening"])
+      #expect(bench.end.log.withLock { $0.ended.isEmpty && $0.described == 1 })
+    }
+    try await stop(a, b)
+  }
+
   @Test("an answer that is none fails the call")
   func badAnswer() async throws {
     let loop = try RTCLoop()

@@ -1,10 +1,12 @@
 import MillraceCore
 import MillraceDialog
 import MillraceNet
-import MillraceTesting
+import MillraceRTCSound
+import Synchronization
 import Testing
 
 @testable import MillraceRTCNodes
+@testable import MillraceTesting
 
 /// What a test and a node that has nothing but `RTCPorts` share. On the thread of the test.
 final class PortsProbe: @unchecked Sendable {
@@ -17,6 +19,16 @@ final class PortsProbe: @unchecked Sendable {
     try Self.$current.withValue(self) {
       try NodeBench(PortsNode.self, parameters, outputs: ["audio", "events"], outputLimit: outputLimit)
     }
+  }
+
+  /// Of a node that sends packets of 20 ms as Opus.
+  func sendingBench() throws -> NodeBench {
+    let bench = try Self.$current.withValue(self) {
+      try NodeBench(SendingPortsNode.self, inputs: ["audio": nodeSound], outputs: ["events"])
+    }
+    exchange.soundCodec.store(SoundCodec.opus.packed, ordering: .releasing)
+    exchange.takers.store(1, ordering: .releasing)
+    return bench
   }
 }
 
@@ -36,6 +48,29 @@ struct PortsNode: ~Copyable, Node {
     guard let probe = PortsProbe.current else { throw NodeProblem("there is no probe") }
     session = try RTCPorts(setup, RTCPorts.Inputs(), RTCPorts.Outputs(audio: 0)) {
       (exchange) throws(NodeProblem) in
+      probe.exchange = exchange
+      return nil
+    }
+  }
+
+  mutating func process(_ ports: inout Ports) throws(NodeFault) -> Outcome { try session.process(&ports) }
+
+  mutating func finish(_ ports: inout Ports) throws(NodeFault) -> Outcome { try session.finish(&ports) }
+}
+
+/// A node that only sends, whose call is the test.
+struct SendingPortsNode: ~Copyable, Node {
+  static let contract = NodeContract(
+    "test.sendingPorts", "sends sound", inputs: [RTCPortContracts.audioIn], parameters: RTCParameters.session,
+    events: DialogEvent.contracts, drive: .itself)
+
+  private var session: RTCPorts
+
+  init(_ setup: borrowing NodeSetup) throws(NodeProblem) {
+    guard let probe = PortsProbe.current else { throw NodeProblem("there is no probe") }
+    session = try RTCPorts(
+      setup, RTCPorts.Inputs(audio: 0), RTCPorts.Outputs(), sound: SoundUplinkSettings()
+    ) { (exchange) throws(NodeProblem) in
       probe.exchange = exchange
       return nil
     }
@@ -101,6 +136,51 @@ struct PortsNode: ~Copyable, Node {
     probe.exchange.end.report(nil)
     try bench.run()
     #expect(bench.hasEnded && bench.now == now)
+    #expect(bench.close() == [])
+  }
+
+  /// As a graph does that drains.
+  private func drain(_ bench: NodeBench) { bench.wiring.node.pointee.isDraining = true }
+
+  @Test(
+    "a node that drains is done after 300 ms of silence: where its sound leads back to it, that never ends"
+  )
+  func drainsSilence() throws {
+    let bench = try probe.sendingBench()
+    drain(bench)
+    let tone = Fixture.sine(440, rate: 48_000, frames: 960)
+    let silence = [Float](repeating: 0, count: 960)
+    var end: Nanoseconds?
+    for number in 0..<200 where end == nil {
+      // The last packet of the tone comes after 480 ms.
+      bench.push(number < 25 ? tone : silence)
+      try bench.advance(by: .milliseconds(20))
+      if probe.exchange.isOver.load(ordering: .relaxed) { end = bench.now }
+    }
+    let milliseconds = try #require(end) / 1_000_000
+    #expect((780...840).contains(milliseconds))
+    #expect(probe.exchange.takeSent().count >= 25)
+
+    // What still comes would keep the sessions for ever.
+    bench.push(tone)
+    try bench.run()
+    #expect(probe.exchange.takeSent().isEmpty && !bench.hasEnded)
+    probe.exchange.end.report(nil)
+    try bench.run()
+    #expect(bench.hasEnded)
+    #expect(bench.close() == [])
+  }
+
+  @Test("a node that does not drain sends silence for as long as it comes")
+  func keepsSilence() throws {
+    let bench = try probe.sendingBench()
+    var sent = 0
+    for _ in 0..<100 {
+      bench.push([Float](repeating: 0, count: 960))
+      try bench.advance(by: .milliseconds(20))
+      sent += probe.exchange.takeSent().count
+    }
+    #expect(!probe.exchange.isOver.load(ordering: .relaxed) && sent >= 99)
     #expect(bench.close() == [])
   }
 

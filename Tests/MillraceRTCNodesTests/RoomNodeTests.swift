@@ -123,6 +123,12 @@ private final class RoomPart {
       .compactMap { $0.string("change") }.filter { $0 != "sending" }
   }
 
+  /// The texts of messages `dialog`.
+  var told: [String] {
+    heard.events.filter { $0.name == "data" && $0.string("label") == "dialog" }
+      .compactMap { $0.string("text") }
+  }
+
   var state: String? { heard.events.last { $0.name == "state" }?.string("state") }
   var joins: Int { heard.events.count { $0.name == "conversationStarted" } }
   func isAnswered(_ id: String) -> Bool {
@@ -309,6 +315,78 @@ struct RoomNodeTests {
     #expect(ann.bench.close() == [] && bot.bench.close() == [])
   }
 
+  private static let said = #"{"time":1.50,"node":"bot","event":"transcript","text":"hello","final":true}"#
+  private static let state = #"{"time":2.50,"node":"bot","event":"state","state":"listening"}"#
+  private static let turn = #"{"time":2.75,"node":"turn","event":"turn","from":"idle","to":"listening"}"#
+
+  private static func repeated(_ event: String) -> String { "\(event.dropLast()),\"repeated\":true}" }
+
+  @Test("who joins later receives the latest states at once, and those who are there receive nothing twice")
+  func latestStates() throws {
+    let bot = try RoomPart.hub(inputs: ["events1": roomEvents], outputs: ["events"])
+    let bob = try RoomPart.member(
+      "bob", port: bot.heard.port, inputs: ["data": nodeText], outputs: ["events"])
+    var parts = [bot, bob]
+    var isDone = try runNodes(parts.map(\.bench)) {
+      for part in parts { part.read() }
+      return !bot.peers("bob").isEmpty && bob.state == "listening"
+    }
+    #expect(isDone, "\(bot.heard.events) \(bob.heard.events)")
+    let first = [Self.said, Self.state, Self.turn]
+    for event in first { bot.bench.push(text: event, to: "events1") }
+    isDone = try runNodes(parts.map(\.bench)) {
+      for part in parts { part.read() }
+      return bob.told.count == 3
+    }
+    #expect(isDone && bob.told == first, "\(bob.heard.events)")
+    let ann = try RoomPart.member(
+      "ann", port: bot.heard.port, inputs: ["data": nodeText], outputs: ["events"])
+    parts.append(ann)
+    isDone = try runNodes(parts.map(\.bench)) {
+      for part in parts { part.read() }
+      return ann.told.count == 2
+    }
+    #expect(isDone, "\(ann.heard.events)")
+    bot.bench.push(text: Self.said, to: "events1")
+    isDone = try runNodes(parts.map(\.bench)) {
+      for part in parts { part.read() }
+      return ann.told.last == Self.said && bob.told.count == 4
+    }
+    #expect(isDone && ann.told == [Self.repeated(Self.state), Self.repeated(Self.turn), Self.said])
+    #expect(bob.told == first + [Self.said])
+    for part in parts.reversed() { #expect(part.bench.close() == []) }
+  }
+
+  @Test("a part that joins again sends its latest states to those in the room")
+  func latestStatesAgain() throws {
+    let hub = try RoomPart.hub(inputs: ["data": nodeText], outputs: ["events"])
+    var isDone = try runNodes([hub.bench]) {
+      hub.read()
+      return hub.state == "listening"
+    }
+    #expect(isDone, "\(hub.heard.events)")
+    let relay = Relay(to: try #require(hub.heard.port))
+    let bot = try RoomPart.member(
+      "talker", port: relay.port, inputs: ["events1": roomEvents], outputs: ["events"])
+    bot.bench.push(text: Self.state, to: "events1")
+    isDone = try runNodes([hub.bench, bot.bench]) {
+      hub.read()
+      bot.read()
+      return hub.told.count == 1
+    }
+    #expect(isDone && hub.told == [Self.state], "\(hub.heard.events) \(bot.heard.events)")
+    relay.cut(isAway: false)
+    isDone = try runNodes([hub.bench, bot.bench]) {
+      hub.read()
+      bot.read()
+      return hub.told.count == 2
+    }
+    #expect(isDone && hub.told == [Self.state, Self.repeated(Self.state)], "\(hub.heard.events)")
+    #expect(bot.joins == 2)
+    #expect(bot.bench.close() == [] && hub.bench.close() == [])
+    relay.stop()
+  }
+
   // MARK: Who may take part
 
   @Test("who is removed fails with what happened, and does not return")
@@ -433,10 +511,12 @@ struct RoomNodeTests {
     host.stop()
     host.start()
     let end = ContinuousClock.now + nodeLimit
-    while results.withLock({ $0.isEmpty }), ContinuousClock.now < end {
-      try await Task.sleep(for: .milliseconds(5))
+    for count in 1...2 {
+      while results.withLock({ $0.count < count }), ContinuousClock.now < end {
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      if count == 1 { host.whenReady(note) }
     }
-    host.whenReady(note)
     #expect(results.withLock { $0 } == ["ended", "ended"])
   }
 

@@ -30,6 +30,8 @@ final class SoundProbe: @unchecked Sendable {
   var readsSources = false
 
   var sent = SoundUplinkCounts()
+  /// Nothing can be heard in the latest packet that was sent.
+  var isSilent: Bool?
   var heard = HeardSound()
   /// The delay when the last packet of `hear` had come: afterwards sound that does not come any more is waited for.
   var lastDelay: Nanoseconds = 0
@@ -89,6 +91,7 @@ struct SoundUplinkNode: ~Copyable, Node {
     if let bitrate = probe.bitrate { uplink.bitrate = bitrate }
     let worked = uplink.process(&ports, input: 0, exchange: probe.exchange)
     probe.sent = uplink.counts
+    probe.isSilent = uplink.isSilent
     if let refusal = uplink.takeRefusal() { probe.refusals.append(refusal) }
     return worked ? .again : .done
   }

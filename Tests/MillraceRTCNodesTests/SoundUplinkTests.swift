@@ -146,6 +146,41 @@ private func piece(_ frames: Int = 960, from: Int = 0) -> [Float] {
     #expect(quiet.allSatisfy { $0.level >= 120 && !$0.isVoice })
   }
 
+  @Test(
+    "sound below the least bit of 16 counts as silence, and so does what is muted",
+    arguments: [
+      (0, false, true), (1e-5, false, true), (1e-4, false, false), (0.5, false, false), (0.5, true, true),
+    ] as [(Double, Bool, Bool)])
+  func silence(amplitude: Double, isMuted: Bool, isSilent: Bool) throws {
+    for codec in [pcmu, .opus] {
+      let probe = SoundProbe()
+      probe.isMuted = isMuted
+      let bench = try probe.upBench(input)
+      probe.agree(codec)
+      for index in 0..<10 {
+        bench.push(Fixture.sine(440, rate: 48_000, frames: 960, amplitude: amplitude, from: index * 960))
+        try bench.run()
+      }
+      #expect(probe.sent.packets >= 9 && probe.isSilent == isSilent, "\(codec)")
+      _ = probe.exchange.takeSent()
+      #expect(bench.close() == [])
+    }
+  }
+
+  @Test("packets of Opus are never silence: nobody has listened to them")
+  func opaque() throws {
+    let silence = try SoundProbe().send([Float](repeating: 0, count: 960), rate: 48_000, codec: .opus)
+    let packet = try #require(silence.first)
+    let probe = SoundProbe()
+    let bench = try probe.upBench(
+      OutputShape(.opus(rate: 48_000, channels: 1), packetDuration: nil, packetBytes: 1_500))
+    probe.agree(.opus)
+    bench.push(CapturedPacket(bytes: packet.payload, position: 0, duration: 960))
+    try bench.run()
+    #expect(probe.sent.packets == 1 && probe.isSilent == false)
+    #expect(bench.close() == [])
+  }
+
   @Test("with DTX, silence is not sent, and the pause tells its length")
   func dtx() throws {
     let probe = SoundProbe()

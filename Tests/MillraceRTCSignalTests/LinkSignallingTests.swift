@@ -189,6 +189,41 @@ final class LinkScript {
     }
   }
 
+  @Test("a restart that this side refuses leaves the session as it was, and its author learns of it")
+  func refusedRestart() {
+    let script = stable()
+    #expect(script.hear(offer("CC", "mine", mid: "m1")) == ["offer 0 sendrecv of "])
+    #expect(script.give(.refuse(0, .noCommonCodec)) == ["> hangUp noCommonCodec mine"])
+    #expect(script.give(.refuse(0, .noCommonCodec)) == [], "nothing waits any more")
+    #expect(script.hear(.candidate(Self.candidate, mid: nil, session: nil)) == [], "it is of that offer")
+    #expect(script.give(.describe(0, sdp: "LATE")) == [])
+    #expect(script.hear(offer("CC", "mine", mid: "m2")) == ["offer 0 sendrecv of "])
+    #expect(script.give(.describe(0, sdp: "ANSWER")) == ["> answer ANSWER mine"])
+    // Of two, the one is refused and the other answered.
+    script.hear(offer("CC", "mine", mid: "m3"))
+    script.hear(offer("CC", "mine", mid: "m4"))
+    #expect(script.give(.refuse(0, .badOffer)) == ["> hangUp badOffer mine"])
+    #expect(script.give(.describe(0, sdp: "ANSWER")) == ["> answer ANSWER mine"])
+    #expect(script.give(.restart(0, sdp: "AGAIN")) == ["> offer AGAIN mine"])
+  }
+
+  @Test("a restart of this side still waits for its answer when one that crossed it was refused")
+  func refusedCrossing() {
+    let script = stable(polite: true)
+    script.give(.restart(0, sdp: "AGAIN"))
+    #expect(script.hear(offer("CC", "mine")) == ["offer 0 sendrecv of "])
+    script.give(.refuse(0, .badOffer))
+    #expect(script.hear(answer()) == ["answer 0"])
+  }
+
+  @Test("the first offer of a session is not refused by that: the end of the session does it")
+  func refusedFirst() {
+    let script = LinkScript(offers: false)
+    script.hear(offer())
+    #expect(script.give(.refuse(1, .badOffer)) == [])
+    #expect(script.give(.describe(1, sdp: "ANSWER")) == ["> answer ANSWER theirs"])
+  }
+
   @Test("an offer with other certificates, or of another session, takes the place of the session")
   func newSession() {
     let script = LinkScript(offers: false)
@@ -218,6 +253,10 @@ final class LinkScript {
     #expect(stable().hear(.hangUp(.over, session: "mine")) == ["ended 0"])
     #expect(stable().hear(.hangUp(.waits, session: "mine")) == ["failed 0 network reconnect"])
     #expect(offered().hear(.hangUp(.refused(.badOffer), session: "mine")) == ["failed 0 badOffer refuse"])
+    let restarting = stable()
+    restarting.give(.restart(0, sdp: "AGAIN"))
+    let refused = restarting.hear(.hangUp(.refused(.badOffer), session: "mine"))
+    #expect(refused == ["failed 0 network reconnect"], "of a restart it is not: another session begins")
     #expect(stable().hear(.hangUp(.over, session: "old")) == [])
     let server = LinkScript(offers: false)
     #expect(server.hear(.hangUp(.over, session: nil)) == [])

@@ -124,6 +124,35 @@ import Testing
     #expect(script.push(answer()) == (isPolite ? [] : ["answer 1"]))
   }
 
+  @Test("a restart that this side refuses leaves the session as it was; nothing is said to the other side")
+  func refusedRestart() throws {
+    var script = try stable()
+    #expect(script.push(offer()) == ["offer 1 sendrecv of p1"])
+    let count = script.operations.count
+    #expect(script.give(.refuseOffer(1)) == [])
+    #expect(
+      script.push(.candidate(RoomCandidate("of that offer"), from: Self.other)) == [], "it was not taken")
+    script.give(.describe(1, sdp: "LATE"))
+    #expect(script.operations.count == count)
+    // Of two, the one is refused and the other answered.
+    script.push(offer())
+    script.push(offer())
+    script.give(.refuseOffer(1))
+    script.give(.describe(1, sdp: "ANSWER"))
+    #expect(script.payloads("sdp").last == #"{"type":"answer","sdp":"ANSWER","to":"p1"}"#)
+    script.give(.restart(1, sdp: "AGAIN"))
+    #expect(script.payloads("sdp").last == #"{"type":"offer","sdp":"AGAIN","to":"p1"}"#)
+  }
+
+  @Test("a restart of this side still waits for its answer when one that crossed it was refused")
+  func refusedCrossing() throws {
+    var script = try stable(as: "a0")
+    script.give(.restart(1, sdp: "AGAIN"))
+    #expect(script.push(offer()) == ["offer 1 sendrecv of p1"])
+    script.give(.refuseOffer(1))
+    #expect(script.push(answer()) == ["answer 1"])
+  }
+
   @Test("when the other side leaves its session is over, and another begins when it is back")
   func leaves() throws {
     var script = try stable()

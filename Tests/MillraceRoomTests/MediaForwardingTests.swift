@@ -168,6 +168,52 @@ import Testing
     #expect(rig.slots("ann") == ["1": named("bob")])
   }
 
+  /// Offers for a session that cannot be answered, and what they are refused with.
+  private static func badOffers(after text: String) throws -> [(sdp: String, error: RoomErrorName)] {
+    let offer = try SessionDescription(parsing: text)
+    let other = try #require(CertificateFingerprint(digest: [UInt8](repeating: 9, count: 32)))
+    func changed(_ change: (inout SessionDescription) -> Void) -> String {
+      var offer = offer
+      change(&offer)
+      return offer.text
+    }
+    return [
+      (text.replacing("a=group:", with: "a=other:"), .badOffer),
+      (text.replacing("opus/", with: "other/"), .noCommonCodec),
+      (changed { $0.media.removeLast() }, .badOffer),
+      (changed { $0.media.swapAt(0, 1) }, .badOffer),
+      (
+        changed { offer in
+          for index in offer.media.indices { offer.media[index].transport.fingerprints = [other] }
+        }, .badOffer
+      ),
+    ]
+  }
+
+  @Test("an offer of the session that cannot be used is refused, and the session goes on with its sound")
+  func refusedAgain() async throws {
+    let rig = try MediaRig()
+    defer { rig.stop() }
+    for name in ["ann", "bob"] { rig.join(name) }
+    rig.publish("bob", .audio)
+    rig.subscribe("ann", .audio)
+    let (ann, bob) = (rig.connect("ann", sound(slots: 1)), rig.connect("bob", sound(slots: 1)))
+    try await rig.until { rig.isConnected(ann, bob) }
+    try await talk(rig, [(bob, 1)]) { !heard(ann).isEmpty }
+    let first = try #require(rig.offers.withLock { $0["ann"]?.first })
+    for (sdp, error) in try Self.badOffers(after: first) {
+      let request = rig.offer("ann", sdp)
+      try await rig.until { rig.errors()[request] != nil }
+      #expect(rig.errors()[request] == error)
+      // The hub's patience ended at the same time.
+      rig.act(.withdrawn(named("ann"), request: request))
+    }
+    try await talk(rig, [(bob, 1)], count: 7) { heard(ann).contains { $0.bytes[1] == 7 } }
+    #expect(rig.counts.sessions == 2 && rig.slots("ann") == ["1": named("bob")])
+    _ = rig.offer("ann", first)
+    try await rig.until { rig.answers("ann").count == 2 }
+  }
+
   /// The description with one more slot for sound.
   private static func withSlot(_ text: String) -> String {
     guard var description = try? SessionDescription(parsing: text), var medium = description.media.last,

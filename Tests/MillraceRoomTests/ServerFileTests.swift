@@ -183,6 +183,45 @@ import Testing
     await rig.server.stop()
   }
 
+  @Test("who sends slowly keeps neither members nor pages out, and a ticket that had to wait is still good")
+  func senders() async throws {
+    let rig = try await ServerRig.begin { $0.hub.files.uploadsPerAddress = 2 }
+    let (ann, _) = try await rig.member("ann")
+    var senders: [RawConnection] = []
+    for _ in 0..<2 {
+      let ticket = try await ticket(ann, RoomFile("a", bytes: 100))
+      let sender = try RawConnection(port: rig.server.port)
+      sender.send(Self.head(ticket.ticket, 100) + "some of it")
+      senders.append(sender)
+    }
+    let later = try await ticket(ann, RoomFile("b", bytes: 3))
+    func share() async throws -> HTTPClient.Response {
+      try await run(rig, "POST", "/files", bearer(later.ticket), body: [1, 2, 3])
+    }
+    // Until both are there, the third would not be one too many.
+    try await serverWaits(until: "both") { rig.server.uploads == 2 }
+    let refused = try await share()
+    #expect(refused.status == 503 && refused["Retry-After"] == "1")
+    #expect(try await run(rig, "GET", "/").status == 200)
+    let (bob, _) = try await rig.member("bob")
+    #expect(try await bob.isAlive())
+    senders[0].close()
+    var answer = try await share()
+    while answer.status == 503 { answer = try await share() }
+    #expect(answer.status == 201)
+    // One that is complete counts no more, nor one that is refused.
+    for _ in 0..<5 {
+      let ticket = try await ticket(ann, RoomFile("c", bytes: 3))
+      for status in [201, 403] {
+        let answer = try await run(rig, "POST", "/files", bearer(ticket.ticket), body: [1, 2, 3])
+        #expect(answer.status == status)
+      }
+    }
+    senders[1].close()
+    try await serverWaits(until: "the end of both") { rig.server.uploads == 0 }
+    await rig.server.stop()
+  }
+
   @Test("who has read for too long does not get the rest, however much it still takes")
   func slowReader() async throws {
     let rig = try await ServerRig.begin {

@@ -42,6 +42,26 @@ struct TerminalTests {
       monitor.takeNotices().map(\.text) == [#"node "in": disconnected: reason Connection refused"#])
   }
 
+  @Test("where to open the page of a server of the graph is shown, and nothing of servers without one")
+  func address() {
+    let monitor = EventMonitor()
+    func tell(_ node: String, _ members: String) {
+      let json = #"{"time":0,"node":"\#(node)","event":"extra",\#(members)}"#
+      monitor.handle(GraphEvent(time: 0, node: node, name: "extra", json: json), "web-bot.")
+    }
+    tell("room", #""name":"listening","payload":{"port":8080,"url":"http://127.0.0.1:8080/"}"#)
+    tell("page", #""name":"listening","payload":{"port":8080}"#)
+    tell("room", #""name":"joined","payload":{"url":"http://127.0.0.1/other"}"#)
+    tell("room", #""name":"listening","url":"http://127.0.0.1/elsewhere""#)
+    tell("odd", #""name":"listening","payload":{"url":"http://a\u001b[2J/"}"#)
+    let notices = monitor.takeNotices()
+    #expect(
+      notices.map(\.text) == [
+        "web-bot.room: open http://127.0.0.1:8080/", #"web-bot.odd: open http://a\u001B[2J/"#,
+      ])
+    #expect(notices.allSatisfy { !$0.isError }, "with --quiet they are not shown")
+  }
+
   @Test("text from a server is shown without control characters")
   func controlCharacters() {
     let monitor = EventMonitor()

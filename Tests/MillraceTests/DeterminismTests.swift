@@ -113,7 +113,7 @@ struct DeterminismTests {
   /// end; and one that encodes video, whose libraries guarantee the same pictures but not the same bytes.
   private static let live: Set = [
     "through-a-program", "device-loop", "duplex-loop", "screen-sampler", "picture-in-picture",
-    "talking-slides", "web-bot", "room-conference", "room-recorder",
+    "talking-slides", "web-bot", "room-conference", "room-recorder", "room-relay",
     "rtc-echo", "rtc-janus-room", "rtc-whep-play", "rtc-whip-push", "rtmp-echo", "rtmp-follow", "rtp-bridge",
     "turns", "websocket-bot", "bailian-file", "bailian-live-video",
     "bailian-push-to-talk",

@@ -116,7 +116,7 @@ struct ShippedGraphTests {
         "bailian-visual-qa", "bailian-voice", "call-recording", "device-loop", "duplex-loop", "file-sampler",
         "front-end-bench", "ivh-bailian-avatar", "ivh-text-avatar", "ivh-voice-avatar",
         "mix", "music-under-voice", "picture-in-picture", "rates", "reply", "room-conference",
-        "room-recorder", "rtc-echo",
+        "room-recorder", "room-relay", "rtc-echo",
         "rtc-janus-room", "rtc-whep-play", "rtc-whip-push", "rtmp-echo", "rtmp-follow", "rtp-bridge",
         "screen-sampler",
         "talking-slides", "through-a-program", "tts-play", "turns", "tuya-live-call", "tuya-multimodal",
@@ -134,8 +134,10 @@ struct ShippedGraphTests {
     ]
     let hasNone =
       graph.hasSuffix("-loop") || graph.hasPrefix("rtmp-")
-      || ["room-conference", "room-recorder", "rtc-echo", "rtc-whip-push", "rtp-bridge", "web-bot"]
-        .contains(graph)
+      || [
+        "room-conference", "room-recorder", "room-relay", "rtc-echo", "rtc-whip-push", "rtp-bridge",
+        "web-bot",
+      ].contains(graph)
     let name = graph == "rates" ? "folder" : hasNone ? nil : "output"
     let outputs = place.filter { $0.key == name }
     #expect(throws: Never.self) {

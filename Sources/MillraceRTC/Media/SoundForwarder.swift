@@ -35,7 +35,7 @@ struct SoundForwarder: Sendable {
     var arrival: Nanoseconds
   }
 
-  /// Packets in a row that may be missing: more are a pause, and no loss. Later than as many others none comes.
+  /// Packets in a row that may be missing: more are a pause, not a loss. No packet comes later than this many others.
   private static let largestGap = ReceptionWindow.size
   /// Sources may follow each other after days; a timestamp only has to move on.
   private static let longestPause: Nanoseconds = .milliseconds(86_400_000)

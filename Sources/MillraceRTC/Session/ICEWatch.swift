@@ -20,7 +20,8 @@ struct ICEWatch: Sendable {
   /// - Parameter patience: how long nothing may come.
   init(patience: Nanoseconds) {
     self.patience = patience
-    interval = max(patience / 6, 1)
+    // Rounded up: six of them are the patience, however it divides.
+    interval = max((patience + 5) / 6, 1)
   }
 
   /// When `tick` is to be called; nil: at once.

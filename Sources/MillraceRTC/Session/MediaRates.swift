@@ -11,7 +11,8 @@ struct MediaRates {
     self.video = video
   }
 
-  /// The settings for media, feedback of which has a source.
+  /// The settings for media.
+  /// - Parameter sender: the source of feedback about them.
   func settings(_ lines: [MediaLine], sender: UInt32) -> CongestionControl.Settings {
     let videos = lines.filter { $0.kind == .video }
     var settings = CongestionControl.Settings(sender: sender)

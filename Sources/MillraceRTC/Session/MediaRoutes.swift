@@ -9,7 +9,7 @@ internal import MillraceRTCWire
 struct MediaRoutes {
   /// Sources that are known at the same time: as many as a peer may have (`PeerSources`). Descriptions name half of them at most.
   static let most = 128
-  /// A source that was silent for as long makes room for others: five intervals of reports (RFC 3550 section 6.3.5).
+  /// A source that was silent for this long makes room for others: five intervals of reports (RFC 3550 section 6.3.5).
   private static let forgottenAfter: Nanoseconds = .milliseconds(25_000)
 
   private struct Route {

@@ -78,23 +78,27 @@ package final class RTCSession: RTCLoopMember {
   /// Begins as the answering side. The answer is reported when addresses were searched. Also takes a later offer of the peer, which may
   /// restart ICE: its answer is reported at once.
   /// - Parameter added: sections beside those of the settings, for m-lines that a later offer adds. One whose mid another has is left out.
-  package func answer(_ offer: SessionDescription, adding added: [MediaSection] = []) {
-    if remote != nil {
-      append(added)
-      return answerAgain(offer)
-    }
+  /// - Returns: why a later offer is refused: it has no answer, and the session continues as if it had not come. Nil: it was not refused.
+  ///   A first offer that cannot be used is a failure of the session.
+  @discardableResult
+  package func answer(
+    _ offer: SessionDescription, adding added: [MediaSection] = []
+  ) -> RTCSessionFailure? {
+    if remote != nil { return answerAgain(offer, adding: added) }
     // Not beside an offer of this side.
-    guard entry == nil, !isOver else { return }
+    guard entry == nil, !isOver else { return nil }
     pendingOffer = offer
     begin(.answerer, isControlling: offer.isICELite && !settings.ice.isLite)
-    append(added)
+    sections += described(added)
+    return nil
   }
 
-  private func append(_ added: [MediaSection]) {
+  /// The sections among these for which there is none yet, with sources of this side.
+  private func described(_ added: [MediaSection]) -> [MediaSection] {
     let mids = Set(sections.compactMap { $0.mid })
     let new = added.filter { section in section.mid.map { !mids.contains($0) } ?? true }
     let room = max(0, Self.mostSections - sections.count)
-    sections += settings.described(Array(new.prefix(room)), beside: sections)
+    return settings.described(Array(new.prefix(room)), beside: sections)
   }
 
   /// Takes the answer to the latest offer. One that answers none is ignored.
@@ -270,48 +274,111 @@ package final class RTCSession: RTCLoopMember {
     }
   }
 
+  /// An answer that cannot be used ends the session: its ICE has begun again, and the addresses before would not hold for long.
   private func acceptRestart(_ offer: SessionDescription, _ answer: SessionDescription) {
     restartOffer = nil
-    do throws(NegotiationProblem) {
-      let session = try NegotiatedSession(local: offer, remote: answer, role: .offerer)
-      try reconnect(session, offer, answer)
+    do throws(RTCSessionFailure) {
+      reconnect(try agreement(offer, answer, .offerer), offer, answer)
     } catch {
-      fail(.negotiation(error))
+      fail(error)
     }
   }
 
   /// Answers an offer of a session that runs. What it says about the media that there are changes nothing, and others are added; new
   /// credentials restart ICE.
-  private func answerAgain(_ offer: SessionDescription) {
-    guard let transport, let remote, let negotiated, !isOver else { return }
+  ///
+  /// An offer that does not fit is refused before anything is changed, another certificate included: an offer that fails leaves the
+  /// session as it was (W3C WebRTC 1.0 section 4.4.1.5), and what passes is still of the peer that was authenticated.
+  private func answerAgain(
+    _ offer: SessionDescription, adding added: [MediaSection]
+  ) -> RTCSessionFailure? {
+    guard let transport, let local, let remote, !isOver else { return nil }
+    let all = sections + described(added)
     let restarts = offer.restartsICE(after: remote)
-    do {
-      // An offer of our own that crossed it has made new credentials, and is withdrawn.
-      if restarts, restartOffer == nil { try transport.restart() }
-      restartOffer = nil
-      remoteCandidates = 0
-      origin.version = max(origin.version, local?.origin.version ?? 0) + 1
-      let answer = try SDPAnswer(
-        to: offer, origin: origin, transport: try ownTransport(transport), sections: sections(for: offer),
-        keeping: negotiated.dtlsRole)
-      let session = try NegotiatedSession(local: answer.description, remote: offer, role: .answerer)
-      places = answer.places
-      try reconnect(session, answer.description, offer, restarts: restarts)
-      guard !isOver else { return }
-      nameSections(answer.description)
-      makeMedia(session)
-      observer?.sessionDescribed(answer.description)
-    } catch let problem as NegotiationProblem {
-      fail(.negotiation(problem))
-    } catch let problem as RTCProblem {
-      fail(.library(problem))
+    var reply: (answer: SDPAnswer, session: NegotiatedSession)
+    do throws(RTCSessionFailure) {
+      try Self.checkOrder(of: offer, after: local, remote)
+      reply = try self.reply(to: offer, all, transport)
     } catch {
-      fail(.library(.library("\(error)")))
+      return error
+    }
+    do throws(RTCSessionFailure) {
+      if restarts {
+        // An offer of our own that crossed it has made new credentials, and is withdrawn.
+        if restartOffer == nil { try Self.restart(transport) }
+        reply = try self.reply(to: offer, all, transport)
+      }
+    } catch {
+      fail(error)
+      return nil
+    }
+    restartOffer = nil
+    remoteCandidates = 0
+    origin.version = reply.answer.description.origin.version
+    sections = all
+    places = reply.answer.places
+    reconnect(reply.session, reply.answer.description, offer, restarts: restarts)
+    guard !isOver else { return nil }
+    nameSections(reply.answer.description)
+    makeMedia(reply.session)
+    observer?.sessionDescribed(reply.answer.description)
+    return nil
+  }
+
+  private static func checkOrder(
+    of offer: SessionDescription, after local: SessionDescription, _ remote: SessionDescription
+  ) throws(RTCSessionFailure) {
+    do throws(NegotiationProblem) { try offer.checkOrder(after: local, remote) } catch {
+      throw .negotiation(error)
     }
   }
 
+  private static func restart(_ transport: PeerTransport) throws(RTCSessionFailure) {
+    do throws(RTCProblem) { try transport.restart() } catch { throw .library(error) }
+  }
+
+  /// The answer to a later offer, with the credentials that this side has now. Changes nothing.
+  private func reply(
+    to offer: SessionDescription, _ sections: [MediaSection], _ transport: PeerTransport
+  ) throws(RTCSessionFailure) -> (answer: SDPAnswer, session: NegotiatedSession) {
+    var origin = origin
+    origin.version = max(origin.version, local?.origin.version ?? 0) + 1
+    let own: LocalTransport
+    do throws(RTCProblem) { own = try ownTransport(transport) } catch { throw .library(error) }
+    let answer: SDPAnswer
+    do throws(NegotiationProblem) {
+      answer = try SDPAnswer(
+        to: offer, origin: origin, transport: own, sections: matched(sections, offer),
+        keeping: negotiated?.dtlsRole)
+    } catch {
+      throw .negotiation(error)
+    }
+    return (answer, try agreement(answer.description, offer, .answerer))
+  }
+
+  /// What later descriptions agree on. The association of DTLS stays as it is, with its certificates and roles (RFC 8842 section 5.5).
+  private func agreement(
+    _ local: SessionDescription, _ remote: SessionDescription, _ role: NegotiatedSession.Role
+  ) throws(RTCSessionFailure) -> NegotiatedSession {
+    let session: NegotiatedSession
+    do throws(NegotiationProblem) {
+      session = try NegotiatedSession(local: local, remote: remote, role: role)
+    } catch {
+      throw .negotiation(error)
+    }
+    guard let negotiated else { return session }
+    guard Set(session.remoteFingerprints) == Set(negotiated.remoteFingerprints) else {
+      throw .peer(.fingerprint)
+    }
+    guard session.dtlsRole == negotiated.dtlsRole else {
+      let other: DTLSSetup = session.dtlsRole == .client ? .passive : .active
+      throw .negotiation(.invalidSetup(offer: role == .offerer ? .actpass : other, answer: other))
+    }
+    return session
+  }
+
   /// The sections for a later offer. Where it has the same m-lines by other mids, they are matched by their order again.
-  private func sections(for offer: SessionDescription) -> [MediaSection] {
+  private func matched(_ sections: [MediaSection], _ offer: SessionDescription) -> [MediaSection] {
     guard offer.media.count <= places.count else { return sections }
     let mids = Set(offer.media.compactMap { $0.mid })
     return sections.map { section in
@@ -321,19 +388,12 @@ package final class RTCSession: RTCLoopMember {
     }
   }
 
-  /// Takes the peer's new addresses and credentials; the certificate must be the one that it had.
+  /// Takes the peer's new addresses and credentials.
   private func reconnect(
     _ session: NegotiatedSession, _ local: SessionDescription, _ remote: SessionDescription,
     restarts: Bool = true
-  ) throws(NegotiationProblem) {
-    guard let transport, let before = transport.remote, let negotiated else { return }
-    guard Set(session.remoteFingerprints) == Set(negotiated.remoteFingerprints) else {
-      return fail(.peer(.fingerprint))
-    }
-    guard session.dtlsRole == negotiated.dtlsRole else {
-      // The association of DTLS stays as it is (RFC 8842 section 5.5).
-      throw .invalidSetup(offer: .actpass, answer: session.dtlsRole == .client ? .passive : .active)
-    }
+  ) {
+    guard let transport, let before = transport.remote else { return }
     (self.local, self.remote) = (local, remote)
     if restarts {
       var description = before

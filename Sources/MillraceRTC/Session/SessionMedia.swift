@@ -36,7 +36,7 @@ final class SessionMedia {
   private static let mostLeaving = 64
   /// Datagrams of feedback at once: after a burst of loss one may not have room for everything.
   private static let mostFeedback = 8
-  /// A medium that was given nothing for as long has no part of what the network carries.
+  /// A medium that was given nothing for this long has no part of what the network carries.
   private static let idleAfter: Nanoseconds = .milliseconds(3_000)
   /// However many media receive, each takes some sources, since one may replace another.
   private static let fewestSources = (sound: 4, video: 2)

@@ -9,6 +9,8 @@ enum CallInput: Sendable {
   case signal(SignalEvent)
   /// This side's description of a session is made: an offer, an answer, or the offer of a restart.
   case described(SignalSessionID)
+  /// The peer's latest offer for a session that runs is refused.
+  case refused(SignalSessionID, DialogError)
   /// A session has changed.
   case session(SignalSessionID, CallSessionChange)
   /// The first packet of media of a session has come.
@@ -48,6 +50,8 @@ enum CallAction: Sendable, Hashable {
   case answer(SignalSessionID, sdp: String, SignalMedia, peer: String?)
   /// Hand this side's description to the signalling.
   case describe(SignalSessionID)
+  /// Tell the peer and the node that an offer is refused.
+  case refuse(SignalSessionID, DialogError)
   /// Hand the offer of a restart to the signalling.
   case describeRestart(SignalSessionID)
   /// Take the peer's answer.

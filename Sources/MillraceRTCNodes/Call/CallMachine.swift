@@ -82,6 +82,7 @@ struct CallMachine {
     case .start: if case .idle = phase { begin() }
     case .signal(let event): if case .live = phase { take(event, at: now) }
     case .described(let id): described(id, at: now)
+    case .refused(let id, let error): refused(id, error)
     case .session(let id, let change): take(change, of: id, at: now)
     case .received(let id): received(id)
     case .sent(let id): sent(id, at: now)
@@ -200,7 +201,7 @@ struct CallMachine {
     case .offer(let id, let sdp, let media, let peer):
       guard hasRoom(for: id) else { return }
       if sessions[id] == nil { sessions[id] = CallSessionState(.answering, peer: peer) }
-      sessions[id]?.hasPendingOffer = true
+      sessions[id]?.pendingOffers += 1
       actions.append(.answer(id, sdp: sdp, media, peer: peer))
     case .answer(let id, let sdp):
       guard sessions[id]?.takeAnswer() == true else { return }
@@ -218,7 +219,8 @@ struct CallMachine {
     }
   }
 
-  /// The signalling has arrived. Where sessions follow, it waits for others now, and what has failed before is over once it holds.
+  /// The signalling is connected, without a session. Where sessions follow, it waits for others now; earlier failures no longer count once
+  /// it has been stable for a while.
   private mutating func ready(_ isComplete: Bool, at now: Nanoseconds) {
     guard !isUp, stableAt == nil else { return }
     stableAt = now + Self.stable
@@ -240,8 +242,8 @@ struct CallMachine {
   private mutating func described(_ id: SignalSessionID, at now: Nanoseconds) {
     guard let session = sessions[id] else { return }
     switch session.phase {
-    case _ where session.hasPendingOffer:
-      sessions[id]?.hasPendingOffer = false
+    case _ where session.pendingOffers > 0:
+      sessions[id]?.pendingOffers = 0
       if session.phase == .answering { sessions[id]?.phase = .connecting }
       actions.append(.describe(id))
     case .offering:
@@ -250,6 +252,13 @@ struct CallMachine {
     case .restarting: actions.append(.describeRestart(id))
     case .waiting, .answering, .connecting, .connected, .interrupted: break
     }
+  }
+
+  /// The session continues as before.
+  private mutating func refused(_ id: SignalSessionID, _ error: DialogError) {
+    guard let pending = sessions[id]?.pendingOffers, pending > 0 else { return }
+    sessions[id]?.pendingOffers = pending - 1
+    actions.append(.refuse(id, error))
   }
 
   // MARK: Sessions

@@ -19,8 +19,8 @@ struct CallSessionState {
 
   var phase: Phase
   let peer: String?
-  /// An offer of the peer is being answered.
-  var hasPendingOffer = false
+  /// Offers of the peer that are being answered, by one answer to the latest.
+  var pendingOffers = 0
   var wasConnected = false
   /// Media is expected as soon as this side has sent some.
   var awaitsSending = false

@@ -59,6 +59,11 @@ struct CallSignals {
 
   func restart(_ session: CallSession) { current?.restart(session.id, sdp: session.description) }
 
+  /// Tells the other side that its latest offer for a session that runs is refused.
+  func refuse(_ id: SignalSessionID, _ error: DialogError) {
+    if let kind = error.name.flatMap({ RTCError(rawValue: $0) }) { current?.refuse(id, kind, error.text) }
+  }
+
   func send(candidatesOf sessions: [CallSession]) {
     for session in sessions {
       for candidate in session.takeCandidates() { current?.add(candidate?.text, to: session.id) }

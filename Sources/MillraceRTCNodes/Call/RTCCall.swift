@@ -207,6 +207,9 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     case .offer(let id, let media, let servers): offer(id, media, servers, at: now)
     case .answer(let id, let sdp, let media, let peer): answer(id, sdp, media, peer, at: now)
     case .describe(let id): if let session = session(id) { signals.describe(session) }
+    case .refuse(let id, let error):
+      signals.refuse(id, error)
+      return context.post(.refusedOffer, error)
     case .describeRestart(let id): if let session = session(id) { signals.restart(session) }
     case .accept(let id, let sdp): accept(id, sdp)
     case .add(let id, let text): add(id, text)
@@ -343,14 +346,21 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     let offer: SessionDescription
     do throws(SDPProblem) { offer = try SessionDescription(parsing: sdp) } catch {
       let text = "the offer of the other side is not valid: \(error)"
-      return context.note(.session(id, .failed(RTCError.badOffer.error(text))))
+      let isRunning = session(id)?.session?.remote != nil
+      guard isRunning else { return context.note(.session(id, .failed(RTCError.badOffer.error(text)))) }
+      return refuse(id, RTCError.badOffer.error(text, reaction: .continue), at: now)
     }
     if let session = session(id) {
-      session.session?.answer(offer)
+      if let failure = session.session?.answer(offer) { refuse(id, failure.refusal, at: now) }
       return
     }
     let session = add(id, peer: peer, isOfferer: false, at: now)
     prepare(session, media, []) { $0.answer(offer) }
+  }
+
+  /// At once, so that an offer that follows is not taken for this one.
+  private func refuse(_ id: SignalSessionID, _ error: DialogError, at now: Nanoseconds) {
+    for action in machine.handle(.refused(id, error), at: now) { carryOut(action, at: now) }
   }
 
   private func add(_ id: SignalSessionID, peer: String?, isOfferer: Bool, at now: Nanoseconds) -> CallSession

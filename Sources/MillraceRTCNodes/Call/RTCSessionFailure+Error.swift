@@ -29,6 +29,17 @@ extension RTCSessionFailure {
     }
   }
 
+  /// Why an offer for a session that runs is refused, as an error of the family. The call continues.
+  var refusal: DialogError {
+    var error = self.error(isOfferer: false, hasPair: true, hasCandidates: true)
+    if case .peer(.fingerprint) = self {
+      error = RTCError.badOffer.error("the certificate is another one; that needs another session")
+    }
+    error.reaction = .continue
+    error.text = "an offer of the other side is refused, and the session continues as before: \(error.text)"
+    return error
+  }
+
   private static func error(_ problem: NegotiationProblem, isOfferer: Bool) -> DialogError {
     switch problem {
     case .noCommonCodec, .everythingRejected, .refusedByPeer:

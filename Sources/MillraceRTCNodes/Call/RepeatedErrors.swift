@@ -14,6 +14,8 @@ struct RepeatedErrors {
     case receivedTooLarge, sentTooLarge
     /// A medium that a session does not have, though it was wanted.
     case refusedSound, refusedPictures
+    /// An offer for a session that runs.
+    case refusedOffer
   }
 
   /// An error, and how many of its kind it stands for, itself included.

@@ -29,7 +29,7 @@ final class PeerOutbox: Sendable {
     var event = message.event
     let bytes = message.payload.bytes.count + Self.head
     if bytes > limit {
-      let text = "a description of this side has \(bytes) bytes as an event; raise \"eventBytes\""
+      let text = "\"\(message.name)\" of this side has \(bytes) bytes as an event; raise \"eventBytes\""
       event = .error(RTCError.tooLarge.error(text))
     }
     let record = EventRecord.bytes(event, limit: limit)
@@ -56,10 +56,13 @@ final class PeerOutbox: Sendable {
 /// The signalling of a node over its own ports: what the other side says comes at `control`, with the commands; what this side says goes
 /// out at `events`.
 ///
-/// The events of the other side may be linked to `control` as a whole: those that are no signalling change nothing here. Its wish for a key
-/// frame is for its own encoder, and comes over the network, too; only that of a decoder is passed on. On the node's thread; takes a lock
-/// only where there is something to say.
+/// The events of the other side may be linked to `control` as a whole: those that are no signalling change nothing here. Its request for a
+/// key frame is for its own encoder, and comes over the network, too; only that of a decoder is passed on. On the node's thread; takes a
+/// lock only where there is something to say.
 struct PeerLink {
+  private static let tooLong = Array(
+    "a description may have \(RTCExchange.commandBytes) bytes at most as an event; it is discarded".utf8)
+
   private let exchange: RTCExchange
   /// `control`, if it is linked.
   private let input: Int?
@@ -110,7 +113,7 @@ struct PeerLink {
       event.field("category", "request")
       event.field("reaction", "continue")
       event.field("scope", "command")
-      event.field("text", "a description may have 65536 bytes at most as an event; it is discarded")
+      event.field("text", utf8: Self.tooLong.span)
     }
   }
 }

@@ -9,8 +9,8 @@ internal import MillraceService
 /// - In `audio`, `video`, `data`: what is sent; out: what the other side sends. `control`: commands.
 /// - With `url`: the other side is a member of a room, named by `peer` or `with`, or the first one. The hub need not carry media.
 /// - Without: `events` says to the other side, and `control` hears from it, `extra` `sdp`, `candidate` and `hangUp` (`LinkMessage`); how
-///   they get there is up to the graph. The node that `offers` begins, and stands and falls with its session; the other waits for offers,
-///   and outlives them. What the other side says wrongly is an event `error`, and changes nothing.
+///   they get there is up to the graph. The node that `offers` begins, and ends with its session; the other waits for offers, and
+///   continues after each session. What the other side says wrongly is an event `error`, and changes nothing.
 /// - An interrupted network is followed by an ICE restart, then by another session; lost connections and refusals are handled as by
 ///   `rtc.whip`.
 /// - Lane `external`; calls do not allocate, but for what is said to the other side. `RTCPorts` and `RTCCall` do the rest.

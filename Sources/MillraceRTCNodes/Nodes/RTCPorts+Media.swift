@@ -6,7 +6,8 @@ internal import MillraceRTCSound
 /// Sound and pictures of the ports, in both directions.
 extension RTCPorts {
   /// Hands over the oldest packets of sound and pictures.
-  /// - Returns: whether there were any, so that the thread of the sessions is to be woken; and whether something can be heard or seen in them.
+  /// - Returns: whether there were any, so that the thread of the sessions is to be woken; and whether anything can be heard or seen in
+  ///   them.
   mutating func sendMedia(_ ports: inout Ports) -> (any: Bool, perceptible: Bool) {
     var (isBusy, isPerceptible) = (false, false)
     if let input = inputs.audio, let soundUp {

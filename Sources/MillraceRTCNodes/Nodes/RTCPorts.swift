@@ -216,7 +216,7 @@ struct RTCPorts: ~Copyable {
     return isBusy
   }
 
-  /// The sessions end once what was handed over is sent: what still comes in a graph that leads back here would never let them.
+  /// The sessions end once what was handed over is sent. In a graph that leads back here more would always come, and they would never end.
   private var isLeaving: Bool { isDeafSince != nil && exchange.isOver.load(ordering: .relaxed) }
 
   private func discardInputs(_ ports: inout Ports) -> (any: Bool, perceptible: Bool) {

@@ -32,7 +32,7 @@ enum RTCResolution {
     if hasData {
       resolution.outputs["data"] = OutputShape(
         .text, packetDuration: nil, packetBytes: parameters.integer("largest"), burst: 0)
-      // Only then the ports have a channel.
+      // Only then do the ports have a channel.
       if resolution.linkedInputs.contains("data") || resolution.wanted["data"]?.isEmpty == false {
         resolution.reservedNames[parameters.string("dataLabel")] = "for its ports \"data\""
       }

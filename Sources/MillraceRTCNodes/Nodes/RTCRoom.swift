@@ -7,6 +7,7 @@ internal import MillraceRTCSignal
 /// - In `audio`, `video`: what this participant publishes; `data`: messages to all others; `events1` to `events8`: events of other nodes
 ///   for all others; `control`: commands. Out `audio`: all others, mixed; `audio1` to `audio8`: one participant each, in the
 ///   same 10 ms; `video`: one participant at a time; `video1` to `video8`: one participant each; `data`: messages.
+/// - A participant that joins later gets the latest `state` and `turn` of each node at `events1` to `events8` (`RoomCatchUp`).
 /// - `extra` `slot` says who is at which numbered output; participants are events `peer`, speakers `speaking`; a removal is `kicked`.
 /// - With `listen` the node has a hub of its own, with a page for browsers, and is its first member.
 /// - What the hub refuses fails the node with a message; a lost connection is opened again, and the room joined again, with back-off, until
@@ -30,6 +31,7 @@ public struct RTCRoom: Node, ~Copyable {
       }
       let form = try RoomForm.client(parameters, media)
       let latest = Locked<RoomClient?>(nil)
+      let announced = Locked<RoomCatchUpSignalling?>(nil)
       return try RTCNodeCall(kept, exchange, call) { attempt in
         var form = form
         if let token = attempt.token { form.token = token }
@@ -37,7 +39,8 @@ public struct RTCRoom: Node, ~Copyable {
         form.wishes = latest.withLock { $0 }?.wishes
         let client = RoomClient(form)
         latest.withLock { $0 = client }
-        return .success(client)
+        guard call.sendsEvents else { return .success(client) }
+        return .success(RoomCatchUpSignalling.follow(announced, with: client))
       }
     }
   }
@@ -109,6 +112,7 @@ final class HostedRoomCall: Sendable {
     let host = RoomHost(RoomForm.server(parameters, pictures: pictures, own: own))
     self.host = host
     let latest = Locked<HostedRoomClient?>(nil)
+    let (announced, sendsEvents) = (Locked<RoomCatchUpSignalling?>(nil), settings.sendsEvents)
     call = try RTCNodeCall(setup, exchange, settings) { attempt in
       let earlier = latest.withLock { $0 }?.wishes
       let client = HostedRoomClient(host, tells: attempt.number == 1, earlier: earlier) { port in
@@ -119,7 +123,8 @@ final class HostedRoomCall: Sendable {
         }
       }
       latest.withLock { $0 = client }
-      return .success(client)
+      guard sendsEvents else { return .success(client) }
+      return .success(RoomCatchUpSignalling.follow(announced, with: client))
     }
     host.start()
   }

@@ -62,14 +62,14 @@ final class RoomHost: Sendable {
     .failure(RTCError.ended.error("the hub of this node has been stopped"))
   }
 
-  /// Calls back once it listens, or when it cannot, or no longer does.
+  /// Calls back once it listens, or when it cannot, or no longer does: on a network thread, never within this call.
   func whenReady(_ body: @escaping @Sendable (Result<RoomHubServer, DialogError>) -> Void) {
     let result: Result<RoomHubServer, DialogError>? = state.withLock { state in
       if state.isStopped { return Self.stopped }
       if state.result == nil { state.waiters.append(body) }
       return state.result
     }
-    if let result { body(result) }
+    if let result { NetLoop.shared.run { body(result) } }
   }
 
   /// Ends the hub in the background.
@@ -159,6 +159,9 @@ final class HostedRoomClient: Signalling {
   func describe(_ session: SignalSessionID, sdp: String) { client?.describe(session, sdp: sdp) }
   func add(_ candidate: String?, to session: SignalSessionID) { client?.add(candidate, to: session) }
   func restart(_ session: SignalSessionID, sdp: String) { client?.restart(session, sdp: sdp) }
+  func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {
+    client?.refuse(session, error, text)
+  }
   func connected(_ session: SignalSessionID) { client?.connected(session) }
   func end(_ session: SignalSessionID) { client?.end(session) }
 

@@ -104,7 +104,8 @@ struct SoundUplink: ~Copyable {
     held = nil
   }
 
-  /// Nothing could be heard in the latest packet: a loudspeaker's reference never ends. False for Opus.
+  /// Nothing can be heard in the latest packet of PCM; a packet of Opus always counts as heard. Silence does not keep a graph from
+  /// draining: the reference of a loudspeaker never ends.
   private(set) var isSilent = true
   /// In dBFS: below the least bit of 16.
   private static let silence = -96.0

@@ -10,6 +10,8 @@ enum LinkInput: Sendable {
   /// The description of this side that was asked for; a new offer of it.
   case describe(Int, sdp: String)
   case restart(Int, sdp: String)
+  /// This side refuses the latest offer of a session that runs.
+  case refuse(Int, RTCError)
   /// A candidate of this side; nil: no more follow.
   case candidate(Int, String?)
   /// This side has given a session up.
@@ -83,6 +85,9 @@ struct LinkMachine: Sendable {
     let name: String?
     var phase: Phase
     var wasStable = false
+    /// Later offers that are being answered, and the phase to go back to where they are refused.
+    var laterOffers = 0
+    var resumed = Phase.stable
     /// The other side.
     var author: Author?
     /// The latest offer of the other side.
@@ -131,6 +136,7 @@ struct LinkMachine: Sendable {
     case .message(.hangUp(let end, let session)): hungUp(end, session)
     case .describe(let number, let sdp): describe(number, sdp)
     case .restart(let number, let sdp): restart(number, sdp)
+    case .refuse(let number, let error): refuseOffer(number, error)
     case .candidate(let number, let text): add(text, number)
     case .ended(let number): if session?.id.number == number { hangUp(waits ? .waits : .over) }
     case .end:
@@ -142,8 +148,8 @@ struct LinkMachine: Sendable {
   private mutating func begin() {
     guard !hasBegun else { return }
     hasBegun = true
-    // An offer of the other side may have come before.
-    guard settings.offers, session == nil else { return }
+    // An offer of the other side may have come before, and may be over already.
+    guard !waits, session == nil else { return }
     let id = SignalSessionID(0)
     session = Session(id: id, name: name, phase: .offering)
     steps.append(.report(.wantsOffer(id, settings.media, servers: [])))
@@ -203,8 +209,10 @@ struct LinkMachine: Sendable {
   }
 
   private mutating func answerAgain(_ sdp: String, _ author: Author) {
-    guard let id = session?.id else { return }
+    guard let id = session?.id, let phase = session?.phase else { return }
+    if phase != .answering { session?.resumed = phase }
     session?.phase = .answering
+    session?.laterOffers += 1
     session?.ignoresOffer = false
     session?.author = author
     session?.offer = sdp
@@ -261,6 +269,10 @@ struct LinkMachine: Sendable {
     case .waits where !waits:
       let error = RTCError.network.error("the other side has given the session up, and waits for an offer")
       steps.append(.report(.sessionFailed(session.id, error)))
+    // Its ICE has begun again, and cannot go back.
+    case .refused where !waits && session.wasStable:
+      let error = RTCError.network.error("the other side refuses to restart the session; its events say why")
+      steps.append(.report(.sessionFailed(session.id, error)))
     case .refused(let kind) where !waits:
       let error = kind.error("the other side refuses the offer; its events say why")
       steps.append(.report(.sessionFailed(session.id, error)))
@@ -279,6 +291,7 @@ struct LinkMachine: Sendable {
     case .answering:
       self.session?.phase = .stable
       self.session?.wasStable = true
+      self.session?.laterOffers = 0
       send(.answer(sdp: sdp, session: session.name), sdp)
     case .offered, .stable, .restarting: break
     }
@@ -290,6 +303,18 @@ struct LinkMachine: Sendable {
     self.session?.phase = .restarting
     self.session?.ignoresOffer = false
     send(.offer(sdp: sdp, session: session.name), sdp)
+  }
+
+  /// The session continues as before, unless another offer is being answered.
+  private mutating func refuseOffer(_ number: Int, _ error: RTCError) {
+    guard let session, session.id.number == number, session.phase == .answering, session.laterOffers > 0
+    else { return }
+    self.session?.laterOffers -= 1
+    if session.laterOffers == 1 {
+      self.session?.phase = session.resumed
+      self.session?.ignoresOffer = true
+    }
+    steps.append(.send(.hangUp(.refused(error), session: session.name)))
   }
 
   private mutating func send(_ message: LinkMessage, _ sdp: String) {

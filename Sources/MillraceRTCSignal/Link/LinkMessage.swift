@@ -1,13 +1,13 @@
 package import MillraceDialog
 package import MillraceJSON
 
-/// Why a side has ended a session.
+/// Why a side has ended a session, or refuses an offer.
 package enum LinkEnd: Sendable, Hashable {
   /// It has ended.
   case over
   /// It has given this session up, and waits for another offer.
   case waits
-  /// It cannot use the offer.
+  /// It cannot use the offer. On its side a session that was there before continues.
   case refused(RTCError)
 }
 
@@ -17,11 +17,11 @@ package enum LinkEnd: Sendable, Hashable {
 /// |---|---|
 /// | `sdp` | `type`: `offer` or `answer`; `sdp`: the description |
 /// | `candidate` | `candidate`: as browsers write it, `candidate:…`; empty or null: no more follow; `mid`: its medium |
-/// | `hangUp` | `waits` true: another offer is expected; `error`: a name of `RTCError`: the offer is refused |
+/// | `hangUp` | `waits` true: another offer is expected; `error`: a name of `RTCError`: the latest offer is refused |
 ///
-/// All may have `session`, the name that the offering side has given the session: what belongs to another session is recognised by it. A side
-/// that does not write it works, too. Other members are ignored, so that descriptions and candidates of browsers can be passed on as they
-/// are.
+/// All may have `session`, the name that the offering side has given the session: what belongs to another session is recognised by it. A
+/// side that does not write it works, too. Other members are ignored, so that descriptions and candidates of browsers can be passed on as
+/// they are.
 package enum LinkMessage: Sendable, Hashable {
   case offer(sdp: String, session: String?)
   case answer(sdp: String, session: String?)
@@ -71,7 +71,8 @@ package enum LinkMessage: Sendable, Hashable {
   /// The message as an event.
   package var event: DialogEvent { .extra(name: name, payload: payload) }
 
-  var name: String {
+  /// The name of the event.
+  package var name: String {
     switch self {
     case .offer, .answer: "sdp"
     case .candidate: "candidate"

@@ -82,6 +82,10 @@ package final class LinkSignalling: Signalling {
 
   package func restart(_ session: SignalSessionID, sdp: String) { pass(.restart(session.number, sdp: sdp)) }
 
+  package func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {
+    pass(.refuse(session.number, error))
+  }
+
   package func end(_ session: SignalSessionID) { pass(.ended(session.number)) }
 
   package func perform(

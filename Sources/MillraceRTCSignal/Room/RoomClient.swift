@@ -10,9 +10,9 @@ internal import Synchronization
 /// - Session 0 is the only one, and this side offers it: in a room that forwards, what is sent, and `SignalMedia.audioSlots` and
 ///   `videoSlots` for others, whom `SignalEvent.slot` names; in a room that mixes, one sound. Where neither sound nor pictures are wanted
 ///   there is no session.
-/// - Participants are `peer` events with the id that the hub gave them; `joined` tells this side's own (`extra`). Other pushes are
-///   `speaking`, `call`, `command` (of a participant, with `peer` and `command`), `extra` `message` and `callRoom`, `authWillExpire`,
-///   `authExpired`, `kicked`, `SignalEvent.data` and `SignalEvent.wantsKeyFrame`.
+/// - Participants are `peer` events with the id that the hub gave them; `extra` `joined` has this side's own. Other pushes are `speaking`,
+///   `call`, `command` (of a participant, with `peer` and `command`), `extra` `peerRole`, `message`, `file` and `callRoom`,
+///   `authWillExpire`, `authExpired`, `kicked`, `SignalEvent.data` and `SignalEvent.wantsKeyFrame`.
 /// - Commands: `setRole`, `publish`, `subscribe`, `mute` of a peer, `refreshAuth` with a token, `call`, `answerCall`, `hangUp` of a call,
 ///   `data`, and `extra` `message`, `control`, `kick`, `closeRoom`. `role` and `track` events say what the hub has changed for this side:
 ///   what is unpublished is not forwarded, and is better not sent.
@@ -102,6 +102,10 @@ package final class RoomClient: Signalling {
   }
 
   package func restart(_ session: SignalSessionID, sdp: String) { pass(.restart(session.number, sdp: sdp)) }
+
+  package func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {
+    pass(.refuseOffer(session.number))
+  }
 
   package func connected(_ session: SignalSessionID) {}
 

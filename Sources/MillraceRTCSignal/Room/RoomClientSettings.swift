@@ -43,8 +43,8 @@ package struct RoomClientSettings: Sendable {
 
   /// As many media of a kind as a session may have.
   package static let mostSlots = 16
-  /// Milliseconds that a hub may take to find its candidates before it answers an offer: the longest search (`RTCSessionSettings.gathering`),
-  /// and time for the rest.
+  /// Milliseconds that a hub may take to find its candidates before it answers an offer: the longest search
+  /// (`RTCSessionSettings.gathering`), and time for the rest.
   package static let describing = 7_000
 
   package init(url: WebAddress, user: String, room: String, media: SignalMedia) {

@@ -6,7 +6,7 @@ internal import MillraceRTCWire
 internal import MillraceRoomWire
 
 /// A member of a room as a pure state machine: logs in, joins, matches answers to requests, translates pushes and commands, and leaves.
-/// What is said about sessions is the matter of `RoomSessions`.
+/// `RoomSessions` handles what is said about sessions.
 ///
 /// It has no socket, no clock and no thread: every input is legal at any time, and returns what to do, in order. Time never runs
 /// backwards. An answer that was not asked for, or comes twice, is ignored; messages that are not valid end it when they are many.
@@ -20,6 +20,8 @@ struct RoomMachine: Sendable {
     case failed(DialogError), closed(WebSocketEnd)
     case describe(Int, sdp: String)
     case restart(Int, sdp: String)
+    /// This side refuses the latest offer of a session that runs.
+    case refuseOffer(Int)
     case candidate(Int, String?)
     /// With a number, under which it is answered.
     case command(Int, DialogCommand)
@@ -104,6 +106,7 @@ struct RoomMachine: Sendable {
     case .tick: tick()
     case .describe(let number, let sdp): ofSession(.describe(number, sdp: sdp))
     case .restart(let number, let sdp): ofSession(.restart(number, sdp: sdp))
+    case .refuseOffer(let number): ofSession(.refuse(number))
     case .candidate(let number, let candidate): ofSession(.candidate(number, candidate))
     case .endSession(let number): ofSession(.ended(number))
     case .data(let data, let peer):

@@ -29,6 +29,10 @@ package final class RoomPeerClient: Signalling {
 
   package func restart(_ session: SignalSessionID, sdp: String) { client.restart(session, sdp: sdp) }
 
+  package func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String) {
+    client.refuse(session, error, text)
+  }
+
   package func connected(_ session: SignalSessionID) { client.connected(session) }
 
   package func end(_ session: SignalSessionID) { client.end(session) }

@@ -33,6 +33,9 @@ struct RoomPeerSession: RoomSessions {
     let id: SignalSessionID
     var phase: Phase
     var wasStable = false
+    /// Later offers that are being answered, and the phase to go back to where they are refused.
+    var laterOffers = 0
+    var resumed = Phase.stable
     var candidates = RoomCandidates()
     /// Certificates of the other side.
     var fingerprints: Set<String> = []
@@ -88,6 +91,7 @@ struct RoomPeerSession: RoomSessions {
     case .refused(let number, let description, let error): refused(number, description, error)
     case .describe(let number, let sdp): describe(number, sdp)
     case .restart(let number, let sdp): restart(number, sdp)
+    case .refuse(let number): refuseOffer(number)
     case .candidate(let number, let candidate): add(candidate, number)
     case .ended(let number): if session?.id.number == number { session = nil }
     }
@@ -180,7 +184,9 @@ struct RoomPeerSession: RoomSessions {
   }
 
   private mutating func answerAgain(_ sdp: String, _ id: SignalSessionID, _ peer: RoomName) {
+    if let phase = session?.phase, phase != .answering { session?.resumed = phase }
     session?.phase = .answering
+    session?.laterOffers += 1
     session?.ignoresOffer = false
     report(sdp, id, peer)
   }
@@ -227,6 +233,7 @@ struct RoomPeerSession: RoomSessions {
     case .answering:
       session?.phase = .stable
       session?.wasStable = true
+      session?.laterOffers = 0
       send(.answer, sdp)
     case .offered, .stable, .restarting: break
     }
@@ -238,6 +245,17 @@ struct RoomPeerSession: RoomSessions {
     session?.phase = .restarting
     session?.ignoresOffer = false
     send(.offer, sdp)
+  }
+
+  /// The session continues as before, unless another offer is being answered. The wire has no message that tells the other side: for it the
+  /// offer has no answer.
+  private mutating func refuseOffer(_ number: Int) {
+    guard let session, session.id.number == number, session.phase == .answering, session.laterOffers > 0
+    else { return }
+    self.session?.laterOffers -= 1
+    guard session.laterOffers == 1 else { return }
+    self.session?.phase = session.resumed
+    self.session?.ignoresOffer = true
   }
 
   private mutating func send(_ kind: RoomDescription.Kind, _ sdp: String) {

@@ -18,6 +18,8 @@ enum RoomSessionInput: Sendable {
   /// The description of this side that was asked for; a new offer of it.
   case describe(Int, sdp: String)
   case restart(Int, sdp: String)
+  /// This side refuses the latest offer of a session that runs.
+  case refuse(Int)
   /// A candidate of this side; nil: no more follow.
   case candidate(Int, String?)
   /// This side has given a session up.

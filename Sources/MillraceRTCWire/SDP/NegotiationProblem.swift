@@ -50,6 +50,10 @@ public enum NegotiationProblem: Error, Sendable, Hashable, CustomStringConvertib
   case noAddress(medium: String)
   /// A medium with keys in the description has none that can be used.
   case noUsableKey(medium: String)
+  /// A later offer has fewer m-lines than the session.
+  case mediaLeftOut(before: Int, now: Int)
+  /// In a later offer the m-line of a medium is another medium's, or of another kind.
+  case mediaMoved(medium: String)
 
   /// What is wrong, and the cure.
   public var description: String {
@@ -91,6 +95,10 @@ public enum NegotiationProblem: Error, Sendable, Hashable, CustomStringConvertib
     case .noAddress(let medium): "the medium \(medium) has no address; add c=IN IP4 or c=IN IP6"
     case .noUsableKey(let medium):
       "the medium \(medium) has no a=crypto with a known suite and a key of its length"
+    case .mediaLeftOut(let before, let now):
+      "the offer has \(now) m-lines and the session \(before); keep those that are stopped, with port 0"
+    case .mediaMoved(let medium):
+      "the m-line of the medium \(medium) has become another one; keep the order, and add media at the end"
     }
   }
 }

@@ -2,8 +2,8 @@ internal import MillraceRoomWire
 
 /// How many bytes of messages go from members to members.
 ///
-/// A member that does not take what it is sent is dropped. So nobody may send so much that another, who is only slow, looks like that: what
-/// can come at once, for it alone and for all in its room, together is less than what may wait to be sent to it by default.
+/// A member that does not take what it is sent is dropped. So nobody may send so much that one that is only slow is dropped, too: what can
+/// come at once, for it alone and for all in its room, is together less than what may wait to be sent to it by default.
 struct PassingLimits: Sendable {
   /// What a message costs besides its bytes, for each receiver: a buffer, a promise, and their places in queues.
   static let overhead = 256

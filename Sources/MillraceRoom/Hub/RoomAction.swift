@@ -25,8 +25,8 @@ package struct RoomInstant: Sendable, Hashable {
   }
 }
 
-/// What an id is wanted for. Those of rooms and files must not be guessed: whoever knows the room of a call can join it, and whoever knows a
-/// file can read it.
+/// What an id is for. Nobody must be able to guess those of rooms and files: whoever knows the room of a call can join it, and whoever
+/// knows a file can read it.
 package enum RoomIDKind: Sendable, Hashable, CaseIterable { case peer, call, room, file }
 
 /// What the layer above a `RoomHub` has to do, in this order.

@@ -11,11 +11,13 @@ package struct RoomFileLimits: Sendable, Hashable {
   package var address = 64_000_000
   /// How many files of one member may be announced or on their way at once.
   package var unfinished = 8
-  /// How long an upload may wait for its beginning, and then for its end.
+  /// How long an upload may wait for its beginning, and then for its end: a file of 10 MB takes as long at 133 kbit/s.
   package var ticketSeconds = 60
-  package var uploadSeconds = 120
-  /// How many may read files at once, in all and of one address: each takes one of the connections by which pages are loaded and members
-  /// come in.
+  package var uploadSeconds = 600
+  /// How many may send and how many may read files at once, in all and of one address: each takes one of the connections by which pages are
+  /// loaded and members come in, so both together are fewer than these.
+  package var uploads = 32
+  package var uploadsPerAddress = 16
   package var downloads = 64
   package var downloadsPerAddress = 32
   /// How long one may read: a file of 10 MB takes as long at 133 kbit/s.
@@ -42,6 +44,8 @@ package struct RoomFileRefusal: Error, Sendable, Hashable {
     self.text = text
   }
 
+  /// Enough others are sending files.
+  static let crowded = RoomFileRefusal(503, "too many files are being sent; try again in 1 s")
   /// Nobody waits for the content of a file any more.
   static let over = RoomFileRefusal(
     410, "the member or the room has gone, or the upload took too long; share the file again")

@@ -360,7 +360,7 @@ package struct RoomHub: Sendable {
   ///   - length: how many bytes it says will come; nil: it does not say.
   ///   - address: where they come from, without its port.
   package mutating func beginUpload(
-    _ ticket: String, length: Int?, from address: String = "", at time: RoomInstant
+    _ ticket: String, length: Int?, from address: String, at time: RoomInstant
   ) throws(RoomFileRefusal) -> RoomUpload {
     run(at: time)
     return try files.begin(ticket, length: length, from: address, at: time.now)

@@ -7,7 +7,7 @@ package struct RoomForwardingSettings: Sendable {
   package var session = RTCSessionSettings()
   /// Threads. A room lives on one of them.
   package var loops = 1
-  /// Codecs of pictures, in the order of preference. Pictures are not decoded: who has another codec than their sender sees none.
+  /// Codecs of pictures, in the order of preference. Pictures are not decoded: a member with another codec than their sender's sees none.
   package var videoCodecs: [RTPCodec] = [.h264, .vp8]
 
   package init() {}

@@ -63,8 +63,13 @@ class SessionMember: RTCSessionObserver {
     }
     if let session, isNegotiated, !isOver, origin == offer.origin.sessionID {
       refuse(Self.crossed)
+      let before = latest
       (self.request, latest) = (request, request)
-      session.answer(offer, adding: addedSections(for: offer))
+      if let failure = session.answer(offer, adding: addedSections(for: offer)) {
+        // The session goes on as it was.
+        latest = before
+        return refuse(Self.error(failure))
+      }
       // It answers at once, unless it is over.
       return refuse("the session is over; make another one and offer it")
     }

@@ -4,7 +4,7 @@ internal import MillraceRoomWire
 /// Which peer is in which slot: a medium of a member's session that the hub fills with the packets of one peer at a time.
 ///
 /// A peer keeps its slot as long as it is wanted. Free slots go to those who came first; where they are not enough, to those who spoke
-/// last. Who speaks without a slot takes that of the peer that has been silent for longest.
+/// last. A peer that speaks without a slot takes that of the peer that has been silent for longest.
 struct SlotTable: Sendable, Hashable {
   /// A peer that is to be in a slot.
   struct Candidate: Sendable, Hashable {
@@ -12,9 +12,9 @@ struct SlotTable: Sendable, Hashable {
     var speech = SpeechActivity()
   }
 
-  /// Who has spoken for as long takes a slot: a cough does not.
+  /// A peer that has spoken for this long takes a slot; a cough does not.
   static let turn: Nanoseconds = .milliseconds(200)
-  /// Who was silent for less keeps its slot.
+  /// A peer that was silent for less keeps its slot.
   static let silence: Nanoseconds = .milliseconds(2_000)
 
   /// The peers by their slots; nil: nobody.

@@ -11,7 +11,7 @@ struct SpeechActivity: Sendable, Hashable {
   /// When the latest turn began, and when it was heard last; nil: it has not spoken.
   private(set) var begunAt: Nanoseconds?
   private(set) var lastAt: Nanoseconds?
-  /// The sender marks speech, so that loud noise is told from it.
+  /// The sender marks speech, so that loud noise is not taken for it.
   private var marksSpeech = false
   /// The lowest attenuation since `takeLevel`; nil: it has not spoken since.
   private var loudest: UInt8?

@@ -109,7 +109,7 @@ struct PictureRate: Sendable, Hashable {
 
 /// When pictures were captured, on this machine's clock: spaced as their timestamps are, and never later than they came.
 struct CaptureClock: Sendable {
-  /// A timestamp that jumps, or a time that lies further back, begins anew.
+  /// A timestamp that moves by more, in ticks of 90 kHz, or a picture that is later than this, begins again.
   private static let longestStep: Int64 = 900_000
   private static let longestDelay: Nanoseconds = .milliseconds(1_000)
   /// How slowly it follows a clock that is slower than ours: the part of the delay per picture.

@@ -7,9 +7,9 @@ package import MillraceRTCSound
 ///
 /// - Every 20 ms each source is decoded behind its jitter buffer, and those that are heard are added up. A voice below -60 dBFS for half a
 ///   second is not heard, so that noise of many microphones does not add up; of more voices than `RoomMixSettings.voices` the loudest are.
-/// - Who is not heard gets the sum, encoded once for all of them. Who is heard gets the sum without it, from an encoder of its own, and for
-///   a moment after. When a member changes from one encoder to the other, the sound continues, and the next packet needs nothing of those
-///   before it.
+/// - Members that are not heard get the sum, encoded once for all of them. One that is heard, and for a moment after, gets the sum without
+///   its voice, from an encoder of its own. When a member changes from one encoder to the other, the sound continues, and the next packet
+///   needs nothing of those before it.
 /// - Where nobody else is heard nothing is encoded and nothing sent, but for a fifth of a second in which decoders come to rest. What was
 ///   not sent is the `pause` of the next packet, so that timestamps keep the time.
 /// - Late by up to 200 ms, frames are made up for; later than that they are left out. Without packets for five seconds the mixer sleeps
@@ -23,7 +23,7 @@ package final class RoomMixer {
   /// Half of a frame: what sources play at a time.
   static let hop: Nanoseconds = .milliseconds(10)
   private static let length: Nanoseconds = .milliseconds(20)
-  /// Being late by more, the grid jumps to the present: receivers wait no longer either.
+  /// When it is later than this, the grid jumps to the present: receivers wait no longer either.
   private static let mostLate: Nanoseconds = .milliseconds(200)
   /// Frames without a packet of anybody after which the mixer sleeps: five seconds.
   private static let sleepFrames = 250

@@ -638,7 +638,8 @@ class PeerClock {
   #last = 0;
 
   local(event, arrival) {
-    if (!Number.isFinite(event.time)) return arrival;
+    // A state that is repeated for a member that has just joined was reached long ago.
+    if (!Number.isFinite(event.time) || event.repeated === true) return arrival;
     const difference = arrival - event.time * 1000;
     const least = this.#offset + (arrival - this.#last) * CLOCK_DRIFT;
     this.#last = arrival;
@@ -666,11 +667,11 @@ class Turn {
   get isAnswering() { return this.marks.token !== undefined || this.marks.audio !== undefined; }
   get isOpen() { return !this.isOver && this.marks.heard === undefined; }
 
-  // The steps so far, in the order of their times; `ms` since the start.
+  // The steps so far, in the order of their times, and as they follow from each other within a millisecond; `ms` since the start.
   get steps() {
     const start = this.start;
     const marks = Object.keys(STEPS).filter((name) => this.marks[name] !== undefined)
-      .map((name) => ({ name, ms: Math.max(0, this.marks[name] - start) })).sort((a, b) => a.ms - b.ms);
+      .map((name) => ({ name, ms: Math.max(0, this.marks[name] - start) })).sort((a, b) => Math.round(a.ms) - Math.round(b.ms));
     const end = marks.findIndex((mark) => mark.name === 'heard');
     return end < 0 ? marks : marks.slice(0, end + 1);
   }
@@ -705,7 +706,11 @@ class Waterfall {
     for (const turn of [...this.#turns]) this.#drop(turn);
     this.#count = 0;
     byID('timing').hidden = true;
+    byID('no-turns').hidden = false;
   }
+
+  // Its place is there as soon as a bot is.
+  expect(hasBots) { byID('timing').hidden = !hasBots && this.#rows.size === 0; }
 
   get copies() { return this.#turns.filter((turn) => turn.isShown).map((turn) => turn.copy); }
 
@@ -718,7 +723,7 @@ class Waterfall {
     for (const turn of this.#turns) if (!turn.isShown) this.#hide(turn);
     const lengths = shown.map((turn) => this.#length(turn, time));
     const scale = Math.max(1000, ...lengths);
-    byID('timing').hidden = shown.length === 0;
+    byID('no-turns').hidden = shown.length > 0;
     shown.forEach((turn, index) => this.#drawRow(turn, lengths[index], scale));
   }
 
@@ -740,22 +745,29 @@ class Waterfall {
   #row(turn) {
     const known = this.#rows.get(turn);
     if (known) return known;
-    const parts = { row: make('li'), bar: make('div', 'bar'), total: make('span', 'total'), steps: make('span', 'steps') };
+    const parts = {
+      row: make('li'), bar: make('div', 'bar'), steps: make('span', 'steps'), sum: make('span', 'spoken-only'), total: make('span', 'total'),
+    };
     parts.bar.setAttribute('aria-hidden', 'true');
-    parts.row.append(make('span', 'number', String(turn.number)), parts.bar, parts.total, parts.steps);
+    const number = make('span', 'number', String(turn.number));
+    number.prepend(make('span', 'spoken-only', 'Turn '));
+    // As it is read out: the steps, and then their sum.
+    parts.row.append(number, parts.bar, parts.steps, parts.sum, parts.total);
     byID('turns').prepend(parts.row);
     this.#rows.set(turn, parts);
     return parts;
   }
 
   #drawRow(turn, length, scale) {
-    const { bar, total, steps } = this.#row(turn);
+    const { bar, steps, sum, total } = this.#row(turn);
+    const isUnheard = turn.marks.heard === undefined && turn.isOver;
     const pieces = [];
     let before = 0;
     for (const { name, ms } of turn.steps) { pieces.push(this.#piece(name, before, ms, scale)); before = ms; }
     if (turn.isOpen) pieces.push(this.#piece('heard', before, length, scale, ' open'));
     bar.replaceChildren(...pieces);
-    setText(total, turn.marks.heard === undefined && turn.isOver ? '–' : seconds(length));
+    setText(sum, isUnheard ? 'no answer heard' : 'in all');
+    setText(total, isUnheard ? '–' : seconds(length));
     setText(steps, turn.text);
   }
 
@@ -1660,6 +1672,7 @@ class Room {
     for (const person of bots) this.#drawBot(person);
     const times = bots.flatMap((person) => [...person.dialogue.times]).map(([name, ms]) => `${name} ${seconds(ms)}`);
     setText(byID('measured'), times.join(' · '));
+    this.waterfall.expect(bots.length > 0);
     fillTargets(bots);
   }
 
@@ -1670,7 +1683,7 @@ class Room {
   }
 
   #newBot(person) {
-    const line = { box: make('div', 'bot-line'), name: make('span', 'name'), state: make('span', 'state'), button: make('button') };
+    const line = { box: make('div', 'bot-line'), name: make('h2', 'name'), state: make('span', 'state'), button: make('button') };
     const words = make('div');
     words.append(line.name, line.state);
     line.button.type = 'button';

@@ -6,7 +6,7 @@ internal import MillraceRoomWire
 ///
 /// Everything happens on one network thread, that of the sockets, so that what the hub wants done is done in its order; what media report
 /// comes there too. A call from within such an action is carried out after the actions before it. The lock is for `counts`, and is held
-/// while the hub computes, never while anything is sent or told.
+/// while the hub computes, never while anything is sent or reported.
 final class LiveHub: Sendable {
   private enum Phase {
     case open
@@ -27,7 +27,8 @@ final class LiveHub: Sendable {
 
   private struct State {
     var hub: RoomHub
-    var readers: RoomFileReaders
+    var uploads: RoomFileTransfers
+    var downloads: RoomFileTransfers
     var phase = Phase.open
     var links: [RoomConnectionID: Link] = [:]
     /// The number of the latest connection.
@@ -70,9 +71,11 @@ final class LiveHub: Sendable {
     self.report = report
     closeMilliseconds = Int64(settings.socket.close)
     let hub = RoomHub(settings.hub) { _ in RoomID.random() }
-    let readers = RoomFileReaders(settings.hub.files)
-    downloadTime = Nanoseconds(settings.hub.files.downloadSeconds) * 1_000_000_000
-    state = Locked(State(hub: hub, readers: readers, hasMedia: media != nil))
+    let files = settings.hub.files
+    downloadTime = Nanoseconds(files.downloadSeconds) * 1_000_000_000
+    let uploads = RoomFileTransfers(files.uploads, ofAddress: files.uploadsPerAddress)
+    let downloads = RoomFileTransfers(files.downloads, ofAddress: files.downloadsPerAddress)
+    state = Locked(State(hub: hub, uploads: uploads, downloads: downloads, hasMedia: media != nil))
   }
 
   /// The thread of everything here.
@@ -84,6 +87,8 @@ final class LiveHub: Sendable {
 
   /// How much the hub holds. Any thread.
   var counts: RoomHubCounts { state.withLock { $0.hub.counts } }
+  /// Uploads that are running. Any thread.
+  var uploads: Int { state.withLock { $0.uploads.count } }
   /// Connections that were dropped because they took their messages too slowly. Any thread.
   var stalled: Int { state.withLock { $0.stalls.count } }
 
@@ -229,7 +234,7 @@ final class LiveHub: Sendable {
     }
   }
 
-  /// The network thread will call when something of the hub is due. An alarm that comes too early is let be: it sets the next.
+  /// The network thread will call when something of the hub is due. An alarm that comes too early stays: it sets the next one.
   private func setAlarm() {
     state.withLock { state -> Void in
       guard let deadline = state.hub.deadline else {
@@ -251,16 +256,19 @@ final class LiveHub: Sendable {
 
   // MARK: Files
 
-  /// Begins to take the content of a file; see `RoomHub`. On the loop, as all about files.
+  /// Begins to take the content of a file; see `RoomHub`. A ticket that is refused because others are sending is still good.
+  /// `endUpload` follows. On the loop, as all about files.
   func beginUpload(
     _ ticket: String, length: Int?, from address: String
   ) -> Result<RoomUpload, RoomFileRefusal> {
+    guard state.withLock({ $0.uploads.begin(address) }) else { return .failure(.crowded) }
     var result = Result<RoomUpload, RoomFileRefusal>.failure(.over)
     change { hub, time in
       do throws(RoomFileRefusal) {
         result = .success(try hub.beginUpload(ticket, length: length, from: address, at: time))
       } catch { result = .failure(error) }
     }
+    if case .failure = result { endUpload(by: address) }
     return result
   }
 
@@ -276,13 +284,16 @@ final class LiveHub: Sendable {
     return isShared
   }
 
+  /// An upload of this address runs no longer, whatever became of it.
+  func endUpload(by address: String) { state.withLock { $0.uploads.end(address) } }
+
   /// The rest does not come.
   func abandonUpload(of file: RoomName) { state.withLock { $0.hub.abandonUpload(of: file) } }
 
   /// Counts one that reads a file; false: there are enough. `endDownload` follows.
-  func beginDownload(by address: String) -> Bool { state.withLock { $0.readers.begin(address) } }
+  func beginDownload(by address: String) -> Bool { state.withLock { $0.downloads.begin(address) } }
 
-  func endDownload(by address: String) { state.withLock { $0.readers.end(address) } }
+  func endDownload(by address: String) { state.withLock { $0.downloads.end(address) } }
 
   func file(_ id: RoomName) -> RoomFile? { state.withLock { $0.hub.file(id) } }
 
@@ -297,7 +308,7 @@ final class LiveHub: Sendable {
     change { hub, time in
       switch report {
       case .answered(let peer, let request, let result):
-        // An answer that comes too late is nobody's any more: the member has been told so.
+        // Nobody waits for an answer that comes too late: the offer was refused meanwhile.
         _ = hub.answerOffer(peer, request: request, result)
       case .assigned(let slot, let peer): hub.assign(slot, to: peer)
       case .wantsKeyFrame(let peer): hub.wantKeyFrame(of: peer)

@@ -8,8 +8,8 @@ internal import MillraceRoomWire
 /// piece, so that a file is gone with its room for those who are still reading it. What somebody has shared is nothing that this server
 /// vouches for: browsers save it and never show it as a page of the hub's origin.
 ///
-/// Who reads takes a connection by which others load the page and come in: there are fewer readers than connections (`RoomFileLimits`), and
-/// none may take as long as it likes.
+/// Each transfer takes a connection by which others load the page and come in: there are fewer transfers than connections
+/// (`RoomFileLimits`), and none may take as long as it likes.
 enum RoomFiles {
   private static let below = RoomWire.filesPath + "/"
   private static let scheme = "bearer "
@@ -41,6 +41,7 @@ enum RoomFiles {
     case .failure(let refusal): return .refuse(status: refusal.status, refusal.text)
     case .success(let upload):
       return .stream(limit: upload.bytes) { reply in
+        reply.whenOver { _ in hub.endUpload(by: address) }
         return { event in take(event, of: upload.file, hub, reply) }
       }
     }

@@ -24,6 +24,9 @@ public final class RoomHubServer: Sendable {
   /// The port it listens on: the one requested, or the one the system chose for 0.
   public var port: Int { http.port }
 
+  /// Uploads that are running. Any thread.
+  package var uploads: Int { hub.uploads }
+
   /// How much is going on. Any thread.
   public var counts: RoomServerCounts {
     let counts = hub.counts

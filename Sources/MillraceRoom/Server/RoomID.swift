@@ -1,8 +1,8 @@
 internal import MillraceRoomWire
 
-/// The ids that a hub gives to peers, calls and the rooms of calls.
+/// The ids that a hub gives to peers, calls, the rooms of calls, files and their tickets.
 enum RoomID {
-  /// 128 random bits: nobody guesses the room of a call. Of the system's generator, which is good for secrets.
+  /// 128 random bits, of the system's generator, which is good for secrets: nobody guesses the room of a call, or a file.
   private static let byteCount = 16
 
   /// A new id, of 22 characters.

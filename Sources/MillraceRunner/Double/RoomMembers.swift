@@ -13,7 +13,8 @@
     /// The numbers of `RoomHubSettings`, by their names there. What is possible is for that to say.
     private static let limits = [
       "membersPerRoom", "rooms", "connections", "connectionsPerAddress", "joinsPerSecond",
-      "requestsPerSecond", "warningSeconds", "offerSeconds", "ringingSeconds",
+      "requestsPerSecond", "messageBytesPerSecond", "onceValues", "warningSeconds", "offerSeconds",
+      "ringingSeconds",
     ]
     private static let mostOfLimit = 1_000_000
 
@@ -107,6 +108,8 @@
         case "connectionsPerAddress": hub.connectionsPerAddress = number
         case "joinsPerSecond": hub.joinsPerSecond = number
         case "requestsPerSecond": hub.requestsPerSecond = number
+        case "messageBytesPerSecond": hub.messageBytesPerSecond = number
+        case "onceValues": hub.onceValues = number
         case "warningSeconds": hub.warningSeconds = number
         case "offerSeconds": hub.offerSeconds = number
         case "ringingSeconds": hub.ringingSeconds = number

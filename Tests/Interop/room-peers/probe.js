@@ -3,7 +3,7 @@
 (() => {
 'use strict';
 
-// Filled in by room_browser.py: {"isMicrophone": true, "tone": 440}.
+// Filled in by whoever opens the page: {"isMicrophone": true, "tone": 440, "words": a WAV file in base64}; no tone, no words: null.
 const settings = SETTINGS;
 const RATE = 48000;
 // The most an analyser keeps: 683 ms.
@@ -110,6 +110,7 @@ class Microphone {
   constructor() {
     this.#output = contextOf().createGain();
     if (settings.tone) this.tone(settings.tone);
+    if (settings.words) this.say(settings.words);
   }
 
   open() {

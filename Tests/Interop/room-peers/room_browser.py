@@ -22,7 +22,7 @@ class Browser:
 
     def __init__(self, microphone=None, tone=None):
         """With a WAV file as its microphone, which is heard once from when it is opened; else the page's probe makes the sound."""
-        self.settings = {"isMicrophone": microphone is None, "tone": tone}
+        self.settings = {"isMicrophone": microphone is None, "tone": tone, "words": None}
         self.profile = tempfile.mkdtemp(prefix="millrace-room-")
         (theirs_in, self.out), (self.input, theirs_out) = os.pipe(), os.pipe()
         fake = [f"--use-file-for-fake-audio-capture={microphone}%noloop"] if microphone else []
@@ -92,6 +92,9 @@ class Browser:
 
     def resize(self, width, height):
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def reload(self):
+        self.command("Page.reload")
 
     def run(self, expression):
         """The value of an expression of JavaScript in the page; promises are waited for."""

@@ -62,10 +62,10 @@ class Stage:
             values["scenario"].write_text(json.dumps(scenario))
         return self.start(BOT_GRAPH, *(word for name, value in values.items() for word in ("--set", f"{name}={value}")))
 
-    def tone(self, frequency, mode="forward"):
-        """A member named Bot that sends a tone, and writes what it hears to `bot.wav`."""
+    def tone(self, frequency, mode="forward", **parameters):
+        """A member named Bot that sends a tone, and writes what it hears to `bot.wav`. Its hub has further parameters."""
         nodes = {
-            "room": {"type": "rtc.room", "listen": 0, "mode": mode, "user": "bot", "name": "Bot"},
+            "room": {"type": "rtc.room", "listen": 0, "mode": mode, "user": "bot", "name": "Bot", **parameters},
             "tone": {"type": "audio.tone", "frequency": frequency, "rate": 48000, "level": -20},
             "ear": {"type": "audio.write", "path": str(self.folder / "bot.wav"), "sample": "s16"},
             "log": {"type": "event.log", "path": str(self.folder / "events.jsonl")},
@@ -105,9 +105,9 @@ class Stage:
 
     # People
 
-    def join(self, url, name, microphone=None, tone=None, query="", waits=True):
-        """Somebody who opens the page in a browser of their own, and is connected."""
-        browser = Browser(microphone, tone)
+    def join(self, url, name, microphone=None, tone=None, query="", waits=True, kind=Browser):
+        """Somebody who opens the page in a browser of their own, Chromium or another kind, and is connected."""
+        browser = kind(microphone, tone)
         self.browsers.append(browser)
         browser.open(f"{url}?auto=1&name={urllib.parse.quote(name)}{query}")
         if waits:

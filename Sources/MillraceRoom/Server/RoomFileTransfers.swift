@@ -1,13 +1,16 @@
-/// Those who are reading files from a hub, counted by their addresses. Nothing is kept of an address that reads none.
-struct RoomFileReaders: Sendable {
+/// The uploads or the downloads that are running, counted by their addresses. Nothing is kept of an address that has none.
+struct RoomFileTransfers: Sendable {
   private let most: Int
   private let mostOfAddress: Int
   private var counts: [String: Int] = [:]
   private(set) var count = 0
 
-  init(_ limits: RoomFileLimits) {
-    most = limits.downloads
-    mostOfAddress = limits.downloadsPerAddress
+  /// - Parameters:
+  ///   - most: how many may run at once
+  ///   - mostOfAddress: the same, of one address
+  init(_ most: Int, ofAddress mostOfAddress: Int) {
+    self.most = most
+    self.mostOfAddress = mostOfAddress
   }
 
   /// Counts one more; false: there are enough.

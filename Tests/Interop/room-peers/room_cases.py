@@ -520,7 +520,7 @@ def main():
         print(f"room.sh: no case {', '.join(unknown)}; --list shows them", file=sys.stderr)
         return 2
     left_out = {name for name, variable in (("long", "LONG"), ("picture", "PICTURE")) if not os.environ.get(variable)}
-    if not room_firefox.is_installed():
+    if not names and not room_firefox.is_installed():
         print(f"left out: {', '.join(sorted(OF_FIREFOX))}; install {' and '.join(room_firefox.PROGRAMS)}", flush=True)
         left_out |= OF_FIREFOX
     # One after the other: what is measured would suffer from other browsers.

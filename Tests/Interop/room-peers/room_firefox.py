@@ -123,6 +123,8 @@ class Firefox(Browser):
 
     def __init__(self, microphone=None, tone=None):
         """With a WAV file that its microphone says once from when it is opened."""
+        if not is_installed():
+            raise Failure(f"there is no Firefox; install {' and '.join(PROGRAMS)}")
         words = base64.b64encode(pathlib.Path(microphone).read_bytes()).decode() if microphone else None
         # Firefox itself has no microphone that is a file.
         self.settings = {"isMicrophone": True, "tone": tone, "words": words}
@@ -143,7 +145,8 @@ class Firefox(Browser):
         self.is_over, self.page = False, None
         try:
             self.link = Link(self.port(), "/session")
-        except (Failure, OSError):
+        except BaseException:
+            # Nobody has it yet who would close it.
             self.end()
             raise
         threading.Thread(target=self.read, daemon=True).start()

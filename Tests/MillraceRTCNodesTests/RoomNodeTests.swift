@@ -485,14 +485,17 @@ struct RoomNodeTests {
       "lite": true,
     ]
     let resolution = try NodeBench.resolve(RTCRoom.self, parameters, outputs: ["audio"])
-    let server = RoomForm.server(resolution.parameters, pictures: .vp8)
+    let server = RoomForm.server(resolution.parameters, pictures: .h264)
     for ice in [server.forwarding.session.ice, server.mixing.session.ice] {
       #expect(ice.addresses == ["127.0.0.1"] && ice.ports == 40_000...40_100)
       #expect(!ice.isLite && !ice.isRelayOnly)
     }
     #expect(server.forwarding.session.videoBitrate == 100_000...300_000)
-    #expect(server.forwarding.videoCodecs == [.vp8, .h264])
-    #expect(RoomForm.server(resolution.parameters).forwarding.videoCodecs == [.h264, .vp8])
+    #expect(server.forwarding.videoCodecs == [.h264, .vp8])
+    for pictures in [Format.vp8, nil] {
+      let other = RoomForm.server(resolution.parameters, pictures: pictures)
+      #expect(other.forwarding.videoCodecs == [.vp8, .h264])
+    }
   }
 
   @Test("who waits for a hub that is stopped before it listens learns that it is over")

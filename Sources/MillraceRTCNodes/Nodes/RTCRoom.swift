@@ -107,7 +107,7 @@ final class HostedRoomCall: Sendable {
     _ setup: borrowing NodeSetup, _ exchange: RTCExchange, _ settings: RTCCallSettings, _ media: SignalMedia
   ) throws(NodeProblem) {
     let parameters = setup.parameters
-    let pictures = RTCResolution.videoFormat(parameters, setup.inputs[1].shape)
+    let pictures = RoomForm.pictures(setup, media)
     let own = RoomForm.ownKey()
     let host = RoomHost(RoomForm.server(parameters, pictures: pictures, own: own))
     self.host = host

@@ -275,12 +275,18 @@ enum RoomForm {
     return SecretKey(bytes.span)
   }
 
+  /// The format of this node's own pictures; nil: it neither sends nor receives any.
+  static func pictures(_ setup: borrowing NodeSetup, _ media: SignalMedia) -> Format? {
+    guard media.video != .inactive || setup.parameters.has("videoCodec") else { return nil }
+    return RTCResolution.videoFormat(setup.parameters, setup.inputs[1].shape)
+  }
+
   /// The hub of this node.
   /// - Parameters:
-  ///   - pictures: the format of the node's own.
+  ///   - pictures: the format of the node's own; nil: it has none.
   ///   - own: who has a token of it is this node, and nobody else takes its name.
   static func server(
-    _ parameters: ParameterValues, pictures: Format = .h264, own: SecretKey? = nil
+    _ parameters: ParameterValues, pictures: Format? = nil, own: SecretKey? = nil
   ) -> RoomServerSettings {
     var settings = RoomServerSettings(port: parameters.integer("listen"))
     settings.host = parameters.string("host")
@@ -296,7 +302,8 @@ enum RoomForm {
     (ice.isLite, ice.isRelayOnly) = (false, false)
     settings.forwarding.session.ice = ice
     settings.forwarding.session.videoBitrate = RTCCallParameters.videoBitrate(parameters)
-    if pictures.kind == .vp8 { settings.forwarding.videoCodecs = [.vp8, .h264] }
+    // Browsers without H.264 are not seen then; with VP8 this node would see no browser, and none would see it.
+    if pictures?.kind == .h264 { settings.forwarding.videoCodecs = [.h264, .vp8] }
     settings.mixing.session.ice = ice
     settings.admission.origins = parameters.strings("origins")
     settings.admission.hosts = parameters.strings("hosts")

@@ -8,7 +8,8 @@ package struct RoomForwardingSettings: Sendable {
   /// Threads. A room lives on one of them.
   package var loops = 1
   /// Codecs of pictures, in the order of preference. Pictures are not decoded: a member with another codec than their sender's sees none.
-  package var videoCodecs: [RTPCodec] = [.h264, .vp8]
+  /// Every browser has VP8 (RFC 7742 section 5), while some come without H.264, such as Firefox in Debian.
+  package var videoCodecs: [RTPCodec] = [.vp8, .h264]
 
   package init() {}
 

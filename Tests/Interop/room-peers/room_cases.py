@@ -300,8 +300,7 @@ def controls(stage):
 @of_firefox
 def firefox(stage):
     """Somebody in Firefox and somebody in Chromium hear, see and write to each other, and hear the bot."""
-    # Debian's Firefox has no H.264, so it has to be the codec of all.
-    url = stage.tone(BOT, videoCodec="vp8")
+    url = stage.tone(BOT)
     ann, ben = stage.join(url, "Ann", tone=ANN, kind=Firefox), stage.join(url, "Ben", tone=BEN)
     margin, own = hear_each_other(ann, ben)
     level = silenced(ann, ben)

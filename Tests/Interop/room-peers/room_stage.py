@@ -62,10 +62,10 @@ class Stage:
             values["scenario"].write_text(json.dumps(scenario))
         return self.start(BOT_GRAPH, *(word for name, value in values.items() for word in ("--set", f"{name}={value}")))
 
-    def tone(self, frequency, mode="forward", **parameters):
-        """A member named Bot that sends a tone, and writes what it hears to `bot.wav`. Its hub has further parameters."""
+    def tone(self, frequency, mode="forward"):
+        """A member named Bot that sends a tone, and writes what it hears to `bot.wav`."""
         nodes = {
-            "room": {"type": "rtc.room", "listen": 0, "mode": mode, "user": "bot", "name": "Bot", **parameters},
+            "room": {"type": "rtc.room", "listen": 0, "mode": mode, "user": "bot", "name": "Bot"},
             "tone": {"type": "audio.tone", "frequency": frequency, "rate": 48000, "level": -20},
             "ear": {"type": "audio.write", "path": str(self.folder / "bot.wav"), "sample": "s16"},
             "log": {"type": "event.log", "path": str(self.folder / "events.jsonl")},

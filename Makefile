@@ -241,17 +241,17 @@ demo-web: build models $(if $(CHECK),room-deps) ## talk with a bot in the browse
 	listens() { (exec 3<>/dev/tcp/127.0.0.1/$(PORT)) 2>/dev/null; }
 	run=($(MILLRACE) run graphs/web-bot.json --quiet --set port=$(PORT) --set servicePort=$$(($(PORT) + 1)))
 	if listens; then echo "make: error: port $(PORT) is in use; name another with PORT=number" >&2; exit 2; fi
-	# Waits for the page while the program runs, a minute at most.
+	# Waits for what a command finds while the program runs, a minute at most.
 	until_there() {
 	  for _ in {1..600}; do
-	    if listens; then return; fi
+	    if "$$@"; then return; fi
 	    if [[ -n "$${bot:-}" ]] && ! kill -0 "$$bot" 2>/dev/null; then break; fi
 	    sleep 0.1
 	  done
 	  return 1
 	}
 	show() {
-	  until_there || return 0
+	  until_there listens || return 0
 	  echo "the bot is at $$page; Ctrl-C ends it"
 	  if [[ -n "$${BROWSER:-}" ]]; then "$$BROWSER" "$$page"
 	  elif [[ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]] && command -v xdg-open >/dev/null; then xdg-open "$$page"
@@ -263,10 +263,14 @@ demo-web: build models $(if $(CHECK),room-deps) ## talk with a bot in the browse
 	  "$${run[@]}"
 	  exit
 	fi
-	timeout --foreground --kill-after=10 90 "$${run[@]}" &
+	# The page answers when nodes are still being created; who asks the program to end then has nothing started.
+	events=$$(mktemp -d)
+	has_started() { grep -qs '"node":"room".*"listening"' "$$events/log"; }
+	timeout --foreground --kill-after=10 90 "$${run[@]}" --set log="$$events/log" &
 	bot=$$!
-	trap 'kill $$bot 2>/dev/null || true' EXIT
-	until_there
+	trap 'kill $$bot 2>/dev/null || true; rm -r "$$events"' EXIT
+	until_there listens
+	until_there has_started
 	for path in "" room.js; do
 	  curl --silent --show-error --fail --max-time 10 --output /dev/null --write-out '%{http_code} %{url} %{size_download} bytes\n' "$$page$$path"
 	done

@@ -9,7 +9,8 @@ internal import Synchronization
 ///   (Opus and AAC: one packet per frame); `text`: text frames.
 /// - `framing` raw: a binary frame is audio. Tagged: its first byte is 1 for audio, 2 for an image.
 /// - Where `text` is linked as events, a text frame that is not a JSON object becomes an `error` event that says where it is invalid.
-/// - Without a connection the latest `preRoll` of audio is kept and sent first; texts and images wait in their links.
+/// - Without a connection the latest `preRoll` of audio is kept and sent first; texts and images wait in their links. A graph that drains
+///   waits for them only while a connection is being opened.
 /// - Received audio belongs to the current reply: an interruption discards what has arrived and was not delivered. What is still on
 ///   its way cannot be told from what follows, so the peer has to stop sending, too.
 /// - Back-pressure: a full graph makes the peer wait, and a slow peer makes the links wait; nothing grows. The two directions are
@@ -88,7 +89,11 @@ public struct NetWebSocket: Node, ~Copyable {
     let isOver = exchange.end.isReported
     if try work(&ports) { return .again }
     // A message without room counts as received.
-    if isOver && exchange.incoming.peek() == nil { return try exchange.end.conclude() }
+    if isOver && exchange.incoming.peek() == nil {
+      if ports.isDraining { postLost(&ports) }
+      return try exchange.end.conclude()
+    }
+    if ports.isDraining, waitsForConnection(ports) { end() }
     return .done
   }
 
@@ -99,11 +104,23 @@ public struct NetWebSocket: Node, ~Copyable {
       postLost(&ports)
       return try exchange.end.conclude()
     }
-    exchange.isEnding.store(true, ordering: .releasing)
     if preRoll.isEmpty { exchange.isOver.store(true, ordering: .releasing) }
-    exchange.wakeSignal.signal()
+    end()
     ports.wake(at: ports.now + 1_000_000_000)
     return .again
+  }
+
+  /// Texts or images wait for a connection. While they do, their inputs never end.
+  private func waitsForConnection(_ ports: borrowing Ports) -> Bool {
+    guard !exchange.isOpen.load(ordering: .acquiring) else { return false }
+    if ports.hasPacket(1) { return true }
+    return ports.hasPacket(2)
+  }
+
+  /// No connection follows the one that is open or being opened; without either the node ends.
+  private func end() {
+    exchange.isEnding.store(true, ordering: .releasing)
+    exchange.wakeSignal.signal()
   }
 
   /// One step in each direction. True when there was work.

@@ -25,7 +25,7 @@ final class SocketExchange: Sendable {
   let end: SessionEnd
   /// The connection is open.
   let isOpen = Atomic<Bool>(false)
-  /// The inputs have ended: the node sends what it still has, and no connection follows this one.
+  /// The inputs have ended, or the graph drains: the node sends what it still has, and no connection follows this one.
   let isEnding = Atomic<Bool>(false)
   /// The node has handed over everything.
   let isOver = Atomic<Bool>(false)

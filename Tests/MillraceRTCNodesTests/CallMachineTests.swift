@@ -16,14 +16,17 @@ private struct Call {
   var now: Nanoseconds = 0
   var actions: [CallAction] = []
 
-  init(_ traits: SignalTraits = SignalTraits(), giveUp: Int64 = 45_000, isOn: Bool = true) {
+  init(
+    _ traits: SignalTraits = SignalTraits(), giveUp: Int64 = 45_000, isOn: Bool = true, renews: Bool = false
+  ) {
     let backoff = Backoff(
       first: .milliseconds(500), most: .milliseconds(8_000), jitter: 0, giveUp: .milliseconds(giveUp), seed: 1
     )
     machine = CallMachine(
       CallMachine.Settings(
         signal: .milliseconds(5_000), media: .milliseconds(3_000), interruption: .milliseconds(3_000),
-        restart: .milliseconds(5_000), reconnect: ReconnectPolicy(backoff, isOn: isOn)))
+        restart: .milliseconds(5_000), reconnect: ReconnectPolicy(backoff, isOn: isOn), renewsSession: renews)
+    )
     machine.traits = traits
   }
 
@@ -355,6 +358,27 @@ extension [CallAction] {
     #expect(call.actions.errors == [])
   }
 
+  @Test("in a room the end of the session is not that of the call: another follows, or the signalling ends")
+  func renewed() {
+    var call = Call(renews: true)
+    call.connect()
+    #expect(
+      call.take(.session(mainID, .closed)) == [.end(mainID, tells: true, nil), .post(.state(.reconnecting))])
+    #expect(call.take(.session(mainID, .closed)) == [])
+    call.wait(60_000)
+    call.take(.signal(.wantsOffer(mainID, both, servers: [])), .described(mainID))
+    call.take(.signal(.answer(mainID, sdp: "answer")), .session(mainID, .connected(both)))
+    #expect(call.actions.states == [.connecting, .listening, .reconnecting, .listening])
+    #expect(call.actions.begins == 1 && call.actions.errors == [])
+    // The signalling has ended it: it knows already.
+    #expect(
+      call.take(.signal(.sessionEnded(mainID)))
+        == [.end(mainID, tells: false, nil), .post(.state(.reconnecting))])
+    #expect(
+      call.take(.signal(.closed(RTCError.network.error("x"))), .signallingEnded).errors == ["network"])
+    #expect(call.wait(500).begins == 1 && !call.machine.isEnding, "as after any lost connection")
+  }
+
   @Test(
     "hanging up ends in every state, once",
     arguments: [
@@ -510,7 +534,7 @@ extension [CallAction] {
   }
 
   @Test("everything is recreated on request, without an error")
-  func renewed() {
+  func sessionRenewed() {
     var call = Call()
     call.connect()
     let actions = call.take(.renew)

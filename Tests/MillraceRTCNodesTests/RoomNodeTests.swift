@@ -174,6 +174,20 @@ struct RoomNodeTests {
     #expect(ann.bench.close() == [] && bot.bench.close() == [])
   }
 
+  @Test("the address of the page leads into the node's room, and it is said where people need a token")
+  func pageAddress() throws {
+    let bot = try RoomPart.hub(["room": "desk-2", "hubKey": Self.key])
+    let isIn = try runNodes([bot.bench]) {
+      bot.read()
+      return bot.joins == 1
+    }
+    #expect(isIn, "\(bot.heard.events)")
+    let place = bot.heard.extra("listening")
+    #expect(place?["url"]?.string == "http://127.0.0.1:\(bot.heard.port ?? 0)/?room=desk-2")
+    #expect(place?["needsToken"]?.bool == true)
+    #expect(bot.bench.close() == [])
+  }
+
   @Test("two members at outputs of their own are heard separately, where the events say")
   func separate() throws {
     let bot = try RoomPart.hub(inputs: [:], outputs: ["audio1", "audio2", "events"])
@@ -266,7 +280,102 @@ struct RoomNodeTests {
     relay.stop()
   }
 
+  @Test("a hub that stops properly and comes back has its members again, and they hear and are heard")
+  func restart() async throws {
+    func listen(_ port: Int) async throws -> RoomHubServer {
+      var settings = RoomServerSettings(port: port)
+      settings.hub = RoomHubSettings(media: .forward)
+      settings.forwarding.session.ice.addresses = ["127.0.0.1"]
+      return try await RoomHubServer.listen(settings)
+    }
+    let first = try await listen(0)
+    let port = first.port
+    let parts = try ["ann", "bob"].map { try RoomPart.member($0, port: port) }
+    let (ann, bob) = (parts[0], parts[1])
+    var (low, high) = (NodeTone(440), NodeTone(660))
+    func step() {
+      low.feed(ann.bench)
+      high.feed(bob.bench)
+      for part in parts { part.read() }
+    }
+    var isDone = try runNodes(parts.map(\.bench)) {
+      step()
+      return ann.hears(660) && bob.hears(440)
+    }
+    #expect(isDone, "\(ann.heard.events) \(bob.heard.events)")
+    await first.stop()
+    let second = try await listen(port)
+    isDone = try runNodes(parts.map(\.bench)) {
+      step()
+      return parts.allSatisfy { $0.joins >= 2 && $0.state == "listening" }
+    }
+    #expect(isDone, "\(ann.heard.events) \(bob.heard.events)")
+    // A tone is looked for in the latest two seconds.
+    let before = parts.map { $0.heard.samples.count }
+    isDone = try runNodes(parts.map(\.bench)) {
+      step()
+      let isNew = zip(parts, before).allSatisfy { $0.heard.samples.count >= $1 + 96_000 }
+      return isNew && ann.hears(660) && bob.hears(440)
+    }
+    #expect(isDone, "\(ann.heard.events) \(bob.heard.events)")
+    for part in parts { #expect(part.bench.close() == []) }
+    await second.stop()
+  }
+
+  @Test("the node of a hub joins a room again that was closed, and is heard; others learn of it, and end")
+  func closedRoom() throws {
+    let bot = try RoomPart.hub()
+    let ann = try RoomPart.member("ann", port: bot.heard.port)
+    var low = NodeTone(440)
+    func isHeard(by other: RoomPart) throws -> Bool {
+      try runNodes([bot.bench, other.bench]) {
+        low.feed(bot.bench)
+        bot.read()
+        other.read()
+        return other.hears(440)
+      }
+    }
+    let isHeardByAnn = try isHeard(by: ann)
+    #expect(isHeardByAnn, "\(bot.heard.events) \(ann.heard.events)")
+    try bot.bench.send(#"{"command":"extra","name":"closeRoom"}"#)
+    let isOver = try runNodes([bot.bench, ann.bench]) {
+      low.feed(bot.bench)
+      bot.read()
+      ann.read()
+      return ann.bench.hasEnded && bot.joins == 2 && bot.state == "listening"
+    }
+    #expect(isOver, "\(bot.heard.events) \(ann.heard.events)")
+    for part in [bot, ann] {
+      #expect(part.heard.events.first { $0.name == "kicked" }?.string("reason") == "ended")
+    }
+    #expect(ann.state == "closed" && bot.extras("listening").count == 1)
+    let bob = try RoomPart.member("bob", port: bot.heard.port)
+    let isHeardByBob = try isHeard(by: bob)
+    #expect(isHeardByBob, "\(bot.heard.events) \(bob.heard.events)")
+    for part in [bob, ann, bot] { #expect(part.bench.close() == []) }
+  }
+
   // MARK: Messages
+
+  @Test("a message of a command without a label arrives at the output for messages")
+  func usualLabel() throws {
+    let label: [String: ParameterValue] = ["dataLabel": "chat"]
+    let bot = try RoomPart.hub(label, inputs: ["data": nodeText], outputs: ["data", "events"])
+    let ann = try RoomPart.member(
+      "ann", port: bot.heard.port, label, inputs: ["data": nodeText], outputs: ["data", "events"])
+    let parts = [bot, ann]
+    var isSent = false
+    let isHeard = try runNodes(parts.map(\.bench)) {
+      for part in parts { part.read() }
+      if !isSent, !bot.peers("ann").isEmpty {
+        try bot.bench.send(#"{"command":"data","text":"plain"}"#)
+        isSent = true
+      }
+      return !ann.heard.texts.isEmpty || ann.heard.hasEvent("data")
+    }
+    #expect(isHeard && ann.heard.texts == ["plain"], "\(ann.heard.events)")
+    #expect(ann.bench.close() == [] && bot.bench.close() == [])
+  }
 
   @Test("messages go both ways without sound, and events of other nodes arrive as messages `dialog`")
   func messages() throws {
@@ -533,6 +642,7 @@ struct RoomNodeTests {
   private static let url: ParameterValue = "wss://rooms.example"
   private static let ofHub = "it applies only to a hub of this node"
   private static let long = String(repeating: "x", count: 65)
+  private static let pictures = OutputShape(.h264, packetDuration: nil, packetBytes: 65_536)
 
   private static let wrongUses: [WrongUse] = [
     WrongUse(parameters: [:], text: "neither a hub nor a port is set"),
@@ -560,7 +670,13 @@ struct RoomNodeTests {
     WrongUse(parameters: ["listen": 0, "token": "t"], text: "token: the node makes its own"),
     WrongUse(parameters: ["listen": 0, "key": "a.key"], text: "certificate: a certificate needs its key"),
     WrongUse(parameters: ["listen": 0, "certificate": "a.pem"], text: "key: a certificate needs its key"),
+    WrongUse(
+      parameters: ["listen": 0, "host": "0.0.0.0"], text: "host: other machines could reach \"0.0.0.0\", and"),
     WrongUse(parameters: ["listen": 0, "host": "0.0.0.0"], text: "without a key the hub lets anybody in"),
+    WrongUse(
+      parameters: ["listen": 0, "hubKey": ""], text: "hubKey: the key of the hub is empty; set one, or none"),
+    WrongUse(parameters: ["listen": 0, "origins": ["https://a.example/b"]], text: "origins: an origin must"),
+    WrongUse(parameters: ["listen": 0, "hosts": ["https://a.example/b"]], text: "hosts: "),
     WrongUse(parameters: ["listen": 0, "host": "0.0.0.0", "hubKey": "key-of-somebody"], text: "without TLS"),
     WrongUse(parameters: ["listen": 0, "user": ""], text: "user: \"user\" must be 1 to 64"),
     WrongUse(
@@ -580,6 +696,20 @@ struct RoomNodeTests {
     WrongUse(
       parameters: ["listen": 0, "mode": "mix"], outputs: ["video3"],
       text: "mode: \"video3\" is linked, and a mix has no pictures"),
+    WrongUse(
+      parameters: ["listen": 0, "mode": "mix"], inputs: ["video": pictures],
+      text: "mode: \"video\" is linked, and a mix has no pictures"),
+    WrongUse(
+      parameters: ["url": url, "slots": 2], outputs: ["audio", "audio5"],
+      text: "slots: \"audio5\" is linked, and \"slots\" is 2; set \"slots\" to 5 at least"),
+    WrongUse(
+      parameters: ["listen": 0, "slots": 2], outputs: ["video3", "video4"],
+      text: "slots: \"video3\" is linked, and \"slots\" is 2; set \"slots\" to 3 at least"),
+    WrongUse(
+      parameters: ["listen": 0, "slots": 0], outputs: ["audio"],
+      text: "slots: \"audio\" is linked, and \"slots\" is 0; set \"slots\" to 1 at least"),
+    WrongUse(
+      parameters: ["url": url, "slots": 0], outputs: ["video"], text: "slots: \"video\" is linked, and"),
   ]
 
   @Test("a wrong node is refused with a message", arguments: wrongUses)
@@ -596,6 +726,11 @@ struct RoomNodeTests {
       WrongUse(parameters: ["url": url, "format": "opus", "slots": 1], text: ""),
       WrongUse(parameters: ["listen": 0, "mode": "mix", "format": "opus"], text: ""),
       WrongUse(parameters: ["listen": 0, "mode": "mix"], outputs: ["audio", "audio1"], text: ""),
+      WrongUse(
+        parameters: ["listen": 0, "mode": "mix", "slots": 0], outputs: ["audio", "audio1"], text: ""),
+      // The hub may mix.
+      WrongUse(parameters: ["url": url, "slots": 0], outputs: ["audio", "audio1"], text: ""),
+      WrongUse(parameters: ["url": url, "slots": 2], outputs: ["audio2", "video2"], text: ""),
       WrongUse(
         parameters: [
           "listen": 0, "host": "192.0.2.1", "hubKey": "k", "certificate": "a.pem", "key": "a.key",

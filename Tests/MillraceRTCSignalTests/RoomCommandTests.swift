@@ -63,7 +63,7 @@ import Testing
         payload: #"{"label":"chat","text":"x","to":"p1"}"#),
       Case(
         command: .data(DialogData(.bytes([1, 2, 3]))), name: "data",
-        payload: #"{"label":"","base64":"AQID"}"#),
+        payload: #"{"label":"data","base64":"AQID"}"#),
       Case(
         command: .extra(name: "message", payload: ["text": "hi"]), name: "message",
         payload: #"{"text":"hi"}"#),
@@ -120,6 +120,18 @@ import Testing
     script.give(.command(1, command))
     #expect(script.sent.count == count && script.answers.count == 1 && script.answers != ["1 ok"])
     #expect(script.closed == nil)
+  }
+
+  @Test("a message without a label has that of the settings")
+  func usualLabel() throws {
+    var settings = try RoomTexts.settings()
+    settings.dataLabel = "chat"
+    var script = RoomScript(settings)
+    script.join()
+    script.give(.command(1, .data(DialogData(.text("x")))))
+    #expect(script.payloads("data") == [#"{"label":"chat","text":"x"}"#])
+    script.give(.command(2, .data(DialogData(.text("x"), label: ""))))
+    #expect(script.payloads("data").last == #"{"label":"","text":"x"}"#)
   }
 
   @Test("a track that nothing is linked for cannot be published")

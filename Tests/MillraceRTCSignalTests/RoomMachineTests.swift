@@ -305,6 +305,42 @@ import Testing
     #expect(!script.operations.contains("sdp"))
   }
 
+  @Test("a session that has ended alone is followed by another a second later, with whatever certificate")
+  func endedAlone() throws {
+    var script = try joined()
+    script.done("publish")
+    script.done("subscribe")
+    script.give(.describe(0, sdp: RoomTexts.sdp()))
+    script.done("sdp", RoomDescription(.answer, RoomTexts.sdp("CC")))
+    script.give(.restart(0, sdp: RoomTexts.sdp()))
+    let first = script.last("sdp")
+    script.give(.endSession(0))
+    script.give(.endSession(0))
+    #expect(script.machine.deadline == 1_000_000_000)
+    #expect(script.give(.tick, after: 999) == [])
+    #expect(
+      script.give(.tick, after: 1) == [#"wantsOffer 0 sendonly+8 inactive+0 ["stun:127.0.0.1:3478"]"#])
+    #expect(script.give(.tick) == [], "once")
+    let late = RoomAnswer(first, RoomDescription(.answer, RoomTexts.sdp("CC")))
+    #expect(script.give(.message(late.bytes)) == [], "the answer to the session before")
+    script.give(.describe(0, sdp: RoomTexts.sdp()))
+    #expect(script.done("sdp", RoomDescription(.answer, RoomTexts.sdp("DD"))) == ["answer 0"])
+  }
+
+  @Test("who is removed, or has lost the connection, offers no other session", arguments: [true, false])
+  func endedForGood(isRemoved: Bool) throws {
+    var script = try joined()
+    script.give(.describe(0, sdp: RoomTexts.sdp()))
+    script.give(.endSession(0))
+    if isRemoved {
+      #expect(script.push(.kicked(.removed, text: nil)).last == "closed ended refuse")
+    } else {
+      let words = script.give(.closed(WebSocketEnd(code: 1001, reason: "")))
+      #expect(words == ["closed network reconnect", "close"])
+    }
+    #expect(!script.give(.tick, after: 1_000).contains { $0.hasPrefix("wantsOffer") })
+  }
+
   @Test("a hub that does not answer gets a bounded number of requests")
   func bounded() throws {
     var script = try joined()
@@ -552,7 +588,10 @@ import Testing
     "a refused handshake has the meaning of its status",
     arguments: [
       (400, "signalRefused refuse"), (401, "authFailed refuse"), (403, "authFailed refuse"),
-      (404, "notFound refuse"), (503, "tooManyRequests retry"), (500, "signalRefused refuse"),
+      (404, "notFound refuse"), (418, "signalRefused refuse"), (408, "signalRefused reconnect"),
+      (425, "signalRefused reconnect"), (500, "signalRefused reconnect"), (501, "signalRefused refuse"),
+      (502, "tooManyRequests retry"), (503, "tooManyRequests retry"), (504, "tooManyRequests retry"),
+      (505, "signalRefused refuse"), (507, "signalRefused reconnect"), (599, "signalRefused reconnect"),
     ])
   func statuses(status: Int, word: String) throws {
     var script = RoomScript(try RoomTexts.settings())

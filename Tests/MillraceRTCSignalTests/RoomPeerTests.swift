@@ -189,6 +189,43 @@ import Testing
     #expect(waiting.push(wanted) == ["offer 1 sendrecv of p4"])
   }
 
+  @Test(
+    "a member that does not answer in time is followed by the next; after the last, the session has failed")
+  func silent() throws {
+    var script = try joined([RoomTexts.member("p1"), RoomTexts.member("p2", user: "cy")])
+    script.done("publish")
+    script.give(.describe(1, sdp: "OFFER"))
+    script.done("sdp")
+    #expect(script.give(.tick, after: 4_999) == [])
+    let words = script.give(.tick, after: 1)
+    #expect(
+      signals(words) == ["ended 1", #"wantsOffer 2 sendrecv+0 inactive+0 ["stun:127.0.0.1:3478"]"#])
+    #expect(words.contains { $0.contains("(peer p1) did not answer the offer within 5000 ms") })
+    #expect(words.contains { $0.contains("(peer p2) is tried now") })
+    #expect(script.push(answer()) == [], "it is too late")
+    script.give(.describe(2, sdp: "OFFER"))
+    #expect(script.payloads("sdp").last == #"{"type":"offer","sdp":"OFFER","to":"p2"}"#)
+    script.done("sdp")
+    #expect(script.give(.tick, after: 5_000) == ["failed 2 signalTimeout reconnect"])
+    #expect(script.texts.last?.contains("name another side by") == true)
+    #expect(script.give(.tick, after: 60_000) == [] && script.closed == nil)
+  }
+
+  @Test(
+    "an answer in time is the end of the wait, and who was named is the only one who is offered a session")
+  func silentOne() throws {
+    var script = try stable()
+    script.done("publish")
+    script.done("sdp")
+    #expect(script.machine.deadline == nil)
+    var named = try joined([RoomTexts.member("p1"), RoomTexts.member("p2", user: "cy")], .user("bob"))
+    named.done("publish")
+    named.give(.describe(1, sdp: "OFFER"))
+    named.done("sdp")
+    #expect(named.give(.tick, after: 5_000) == ["failed 1 signalTimeout reconnect"])
+    #expect(named.texts.last?.contains("check whether it takes sessions") == true)
+  }
+
   @Test("a description that the hub refuses ends its session alone")
   func refused() throws {
     var script = try joined([RoomTexts.member("p1")])

@@ -350,10 +350,13 @@ import Testing
   func dangerousTypes(type: String?) { #expect(RoomFileHeaders.type(type) == "application/octet-stream") }
 
   @Test(
-    "a name stays what it is, whatever it holds",
+    "a name stays what it is, whatever it holds, except for what would make it look like another",
     arguments: [
       ("a.txt", "a.txt", "a.txt"), ("../a/b", ".._a_b", "..%2Fa%2Fb"),
-      ("<b>\"\\\r\n;ü😀'%", "_b__________", "%3Cb%3E%22%5C%0D%0A%3B%C3%BC%F0%9F%98%80%27%25"),
+      ("<b>\"\\\r\n;ü😀'%", "_b__________", "%3Cb%3E%22%5C__%3B%C3%BC%F0%9F%98%80%27%25"),
+      ("invoice\u{202E}gnp.exe", "invoice_gnp.exe", "invoice_gnp.exe"),
+      ("\u{0}\u{7F}\u{85}\u{61C}\u{200E}\u{2029}\u{2066}a\u{2069}", "_______a_", "_______a_"),
+      ("\u{5E9}\u{200D}", "__", "%D7%A9%E2%80%8D"),
     ])
   func names(name: String, plain: String, encoded: String) {
     #expect(

@@ -105,9 +105,22 @@
           #"room.json:1:3: a hub has no use for "turns": nobody answers in a room until"#
         ),
         (#"{ "keys": ["sesame"] }"#, "set the environment variable MILLRACE_ROOM_KEY"),
-        (#"{ "membersPerRoom": 151 }"#, "room.json: a room cannot have 151 members; choose 1 to 150"),
+        (#"{ "membersPerRoom": 151 }"#, #"1:21: error: "membersPerRoom" must be an integer from 1 to 150"#),
+        (
+          #"{ "messageBytesPerSecond": 10 }"#,
+          "room.json: 10 bytes of messages a second are not possible; choose 1024 to 1000000000"
+        ),
         (#"{ "ringingSeconds": 0 }"#, #""ringingSeconds" must be an integer from 1 to 1000000"#),
         (#"{ "servers": [ { "url": "http://stun" } ] }"#, #"a server needs a "url" that begins with stun:"#),
+        (
+          #"{ "servers": [ { "url": "turn:turn.example.org" } ] }"#,
+          #"room.json:1:16: error: a TURN server needs a user and a password; set "user" and "password""#
+        ),
+        (#"{ "servers": [ { "url": "turns:a", "user": "u" } ] }"#, "needs a user and a password"),
+        (
+          #"{ "servers": [ { "url": "TURN:a", "user": "u", "password": "" } ] }"#,
+          "needs a user and a password"
+        ),
         (
           #"{ "servers": [ { "uri": "stun:a" } ] }"#,
           #"unknown member "uri" in a server; did you mean "url"?"#
@@ -240,8 +253,9 @@
       ("--user|ann|--rights|publish,", #"--rights "" does not exist; choose publish, kick, close"#),
       ("--user|ann|--role|viewer|--rights|publish", "a viewer never publishes; remove publish"),
       ("--user|ann|--valid|253402300799", "--valid ends after the year 9999; choose a shorter time"),
-      ("--user|ann|--valid|0", "--valid"),
-      ("--user|ann|--valid|500ms", "--valid"),
+      ("--user|ann|--valid|0", #"--valid "0" is no time of a second or more; write seconds, such as 3600"#),
+      ("--user|ann|--valid|500ms", #"--valid "500ms" is no time of a second or more"#),
+      ("--user|ann|--valid|2000h", "or up to 1000000s with a unit, such as 90min or 12h"),
       ("--once", "--user"),
     ]
 

@@ -51,13 +51,16 @@ struct TerminalTests {
     }
     tell("room", #""name":"listening","payload":{"port":8080,"url":"http://127.0.0.1:8080/"}"#)
     tell("page", #""name":"listening","payload":{"port":8080}"#)
+    tell("desk", #""name":"listening","payload":{"url":"http://127.0.0.1/?room=desk","needsToken":true}"#)
     tell("room", #""name":"joined","payload":{"url":"http://127.0.0.1/other"}"#)
     tell("room", #""name":"listening","url":"http://127.0.0.1/elsewhere""#)
     tell("odd", #""name":"listening","payload":{"url":"http://a\u001b[2J/"}"#)
     let notices = monitor.takeNotices()
     #expect(
       notices.map(\.text) == [
-        "web-bot.room: open http://127.0.0.1:8080/", #"web-bot.odd: open http://a\u001B[2J/"#,
+        "web-bot.room: open http://127.0.0.1:8080/",
+        "web-bot.desk: open http://127.0.0.1/?room=desk; people need a token: millrace token room",
+        #"web-bot.odd: open http://a\u001B[2J/"#,
       ])
     #expect(notices.allSatisfy { !$0.isError }, "with --quiet they are not shown")
   }

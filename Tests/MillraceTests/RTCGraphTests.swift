@@ -33,6 +33,25 @@ struct RTCGraphTests {
     #expect(throws: Problems.self) { try load("rtc-janus-room", ["room": ""]) }
   }
 
+  @Test("a peer with its signalling over a WebSocket, in a cycle, can be drained while nobody is connected")
+  func direct() throws {
+    let text = """
+      { "millrace": 1, "name": "direct", "clock": "realtime", "nodes": {
+        "socket": { "type": "net.websocket", "listen": \(Loopback.freePort()) },
+        "peer": { "type": "rtc.peer" },
+        "loud": { "type": "audio.level", "window": 200 }
+      }, "links": [
+        "socket.text -> peer.control", "peer.events -> socket.text", "peer.audio -> loud -> peer.audio"
+      ] }
+      """
+    let plan = try Graph.load(text: text, name: "direct", catalogue: .standard)
+    let run = try Engine(catalogue: .standard).prepare(plan)
+    run.start()
+    run.drain()
+    let report = try #require(run.waitUntilStopped(timeout: .milliseconds(180_000)))
+    #expect(report.failure == nil && report.detachedNodes.isEmpty && report.leakedBlocks == 0, "\(report)")
+  }
+
   @Test("the echo listens until it is stopped, and its log says where")
   func echo() async throws {
     let folder = TemporaryFolder()

@@ -10,7 +10,8 @@ final class AdmittedPeer {
   }
 
   private let control: AdmissionControl
-  private let address: AdmissionCount.Address
+  /// The part of its address by which connections are counted together.
+  let address: AdmissionCount.Address
   private var count = Count.none
   private var awaitsBody = false
   /// Its address, for messages.

@@ -13,13 +13,16 @@ internal import MillraceRTCWire
 /// ```
 ///
 /// A call as a client stands and falls with its main session, number 0, and where there is none, with the failure of its last session,
-/// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions. Where the network is
+/// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions, and one in a room a main
+/// session that the peer has ended: another follows (`Settings.renewsSession`). Where the network is
 /// interrupted, ICE is restarted once, if the signalling can; then everything is recreated, the old resource first released. Calls come
 /// from one thread; time never runs backwards. Every input is legal in every phase.
 struct CallMachine {
   struct Settings {
     var signal, media, interruption, restart: Nanoseconds
     var reconnect: ReconnectPolicy
+    /// As `RTCCallSettings.renewsSession`.
+    var renewsSession = false
   }
 
   private enum Phase {
@@ -331,8 +334,11 @@ struct CallMachine {
   /// A session is over without a failure.
   private mutating func ended(_ id: SignalSessionID, tells: Bool, at now: Nanoseconds) {
     guard sessions[id] != nil else { return }
-    if isMain(id) { return fail(RTCError.ended.error("the peer has ended the session"), at: now) }
+    if isMain(id), !settings.renewsSession {
+      return fail(RTCError.ended.error("the peer has ended the session"), at: now)
+    }
     end(id, tells: tells, nil)
+    if isMain(id) { change(.reconnecting) }
   }
 
   private mutating func failed(_ id: SignalSessionID, _ error: DialogError, tells: Bool, at now: Nanoseconds)

@@ -68,7 +68,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
     machine = CallMachine(
       CallMachine.Settings(
         signal: settings.signal, media: settings.media, interruption: settings.interruption,
-        restart: settings.restart, reconnect: settings.reconnect))
+        restart: settings.restart, reconnect: settings.reconnect, renewsSession: settings.renewsSession))
     uplink = CallUplink(exchange)
     reports = CallReports(context)
     channels = CallChannels(context)

@@ -44,6 +44,8 @@ struct RTCCallSettings: Sendable {
   var sendsEvents = false
   /// The signalling has a key that the command `refreshAuth` replaces.
   var takesToken = false
+  /// The end of the main session by the peer is not the end of the call: the signalling asks for another offer, or says what has ended.
+  var renewsSession = false
   /// The messages are those of a room of Janus' plugin TextRoom, on the channel that this has.
   var textRoom: TextRoom?
 

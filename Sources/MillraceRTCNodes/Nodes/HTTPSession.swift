@@ -25,6 +25,7 @@ struct HTTPSession: ~Copyable {
     let address = kept.inputs[HTTPForm.address].isLinked ? HTTPForm.address : nil
     // Not only with the first address that comes.
     try RTCCallParameters.checkInterfaces(kept.parameters)
+    try RTCCallParameters.checkFiles(kept.parameters)
     let endpoint = kept.parameters.given("url")
     var session: SessionPorts?
     if endpoint != nil || kept.parameters.has("listen") {

@@ -25,7 +25,7 @@ enum PeerForm {
   private static let other: [ParameterContract] = [
     ParameterContract("peer", .string, text: "the other side in the room, by the id that the hub gave it"),
     ParameterContract(
-      "with", .string, text: "the other side in the room, by its user; default: the first one in the room"),
+      "with", .string, text: "the other side in the room, by its user; default: the first one that answers"),
   ]
 
   /// Signalling at `control` and `events`.

@@ -1,5 +1,7 @@
+internal import Glibc
 internal import MillraceCore
 internal import MillraceDialog
+internal import MillraceFiles
 internal import MillraceNet
 internal import MillraceRTC
 internal import MillraceRTCSignal
@@ -32,6 +34,7 @@ enum RTCCallParameters {
   ) throws(NodeProblem) -> RTCCallSettings {
     let parameters = setup.parameters
     try checkInterfaces(parameters)
+    try checkFiles(parameters)
     var settings = RTCCallSettings()
     settings.session = session(setup, media)
     settings.servers = try servers(parameters)
@@ -156,6 +159,15 @@ enum RTCCallParameters {
   }
 
   // MARK: Signalling
+
+  /// Checks that the files of TLS can be read. When a node starts, as `checkInterfaces`.
+  static func checkFiles(_ parameters: ParameterValues) throws(NodeProblem) {
+    for name in ["certificate", "key", "roots"] {
+      guard let path = parameters.given(name), unsafe access(path, R_OK) != 0 else { continue }
+      let problem = FileMessages.problem(errno, path, for: .reading)
+      throw NodeProblem(problem.text, parameter: name, cure: problem.cure)
+    }
+  }
 
   /// `headers`, as names and values.
   static func headers(_ parameters: ParameterValues) -> [(name: String, value: String)] {

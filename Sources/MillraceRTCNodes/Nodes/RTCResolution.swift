@@ -197,7 +197,7 @@ enum RTCResolution {
     let (user, secret) = (parameters.given("turnUser"), parameters.given("turnSecret"))
     if hasTURN && (user == nil || secret == nil) {
       resolution.refuse(
-        user == nil ? "turnUser" : "turnSecret", "a TURN server needs a user and a password",
+        "servers", "a TURN server needs a user and a password",
         cure: "set \"turnUser\" and \"turnSecret\"")
     }
     if !hasTURN && (user != nil || secret != nil) {

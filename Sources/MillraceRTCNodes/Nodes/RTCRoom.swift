@@ -11,7 +11,8 @@ internal import MillraceRTCSignal
 /// - `extra` `slot` says who is at which numbered output; participants are events `peer`, speakers `speaking`; a removal is `kicked`.
 /// - With `listen` the node has a hub of its own, with a page for browsers, and is its first member.
 /// - What the hub refuses fails the node with a message; a lost connection is opened again, and the room joined again, with back-off, until
-///   `giveUp`.
+///   `giveUp`. A session that the hub ends alone is followed by another.
+/// - When somebody closes the room, the node has ended; with a hub of its own it joins the room again.
 /// - Lane `external`; calls do not allocate. `RTCPorts` and `RTCCall` do the rest.
 public struct RTCRoom: Node, ~Copyable {
   private var session: RTCPorts
@@ -21,6 +22,7 @@ public struct RTCRoom: Node, ~Copyable {
     let media = RoomForm.media(setup)
     var settings = try RTCCallParameters.settings(setup, media)
     settings.takesToken = !parameters.has("listen")
+    settings.renewsSession = true
     settings.sendsEvents = setup.inputs.indices.contains { $0 > 3 && setup.inputs[$0].isLinked }
     // The hub looks for its candidates before it answers an offer.
     settings.signal += .milliseconds(Int64(RoomClientSettings.describing))

@@ -146,7 +146,10 @@ enum RoomForm {
         parameters.has("key") ? "certificate" : "key",
         "a certificate needs its key, and a key its certificate", cure: "set both, or neither")
     }
-    if let problem = server(parameters).problem { resolution.refuse(nil, problem.text, cure: nil) }
+    let settings = server(parameters)
+    if let problem = settings.problem {
+      resolution.refuse(cause(of: problem.text, settings), problem.text, cure: nil)
+    }
     do throws(NodeProblem) {
       _ = try client(parameters, SignalMedia(), port: 1)
     } catch { resolution.refuse(error.parameter, error.text, cure: error.cure) }
@@ -171,6 +174,7 @@ enum RoomForm {
         cure: "leave \"format\" out")
     }
     checkOpus(&resolution)
+    checkSlots(&resolution)
     if let first = pictures.first, linked("video") {
       resolution.refuse(
         nil, "both \"video\" and \"\(first)\" are linked",
@@ -181,7 +185,8 @@ enum RoomForm {
       if let other = sounds.first(where: { $0 != "audio1" }) {
         resolution.refuse("mode", "\"\(other)\" is linked, and a mix has no single participants", cure: cure)
       }
-      if let video = pictures.first ?? (linked("video") ? "video" : nil) {
+      let isVideoLinked = linked("video") || resolution.linkedInputs.contains("video")
+      if let video = pictures.first ?? (isVideoLinked ? "video" : nil) {
         resolution.refuse("mode", "\"\(video)\" is linked, and a mix has no pictures", cure: cure)
       }
     }
@@ -237,6 +242,7 @@ enum RoomForm {
     if media.video.receives { settings.subscribe.insert(.video) }
     if parameters.has("slots") { settings.slots = parameters.integer("slots") }
     settings.timeout = parameters.integer("signal")
+    if parameters.has("dataLabel") { settings.dataLabel = parameters.string("dataLabel") }
     if port == nil {
       settings.roots = parameters.text("roots")
       settings.proxy = try RTCCallParameters.proxy(parameters)
@@ -291,7 +297,8 @@ enum RoomForm {
     var settings = RoomServerSettings(port: parameters.integer("listen"))
     settings.host = parameters.string("host")
     settings.hub = RoomHubSettings(
-      key: parameters.given("hubKey").map { SecretKey(utf8: $0) },
+      // An empty one is refused: it would let everybody in.
+      key: parameters.text("hubKey").map { SecretKey(utf8: $0) },
       media: RoomMediaMode(rawValue: parameters.string("mode")) ?? .forward)
     if let own, let user = RoomName(parameters.string("user")) { settings.hub.reserved = [user: own] }
     // The end of the program does not wait longer.

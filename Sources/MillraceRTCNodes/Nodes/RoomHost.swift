@@ -20,13 +20,21 @@ final class RoomHost: Sendable {
 
   deinit { stop() }
 
-  /// What browsers open, once it listens; nil: there is no page.
-  func address(_ port: Int) -> String? {
+  /// The room that the page joins where its address names none.
+  private static let usualRoom = "lobby"
+
+  /// What browsers open to be in a room, once it listens; nil: there is no page.
+  /// - Parameter room: a valid name, which has nothing to escape.
+  func address(_ port: Int, room: String) -> String? {
     guard settings.hasPage else { return nil }
     let host = settings.host == "0.0.0.0" || settings.host == "::" ? "localhost" : settings.host
     let scheme = settings.identity == nil ? "http" : "https"
-    return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)/"
+    let query = room == Self.usualRoom ? "" : "?room=\(room)"
+    return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)/\(query)"
   }
+
+  /// Whether people are let in by token only.
+  var needsToken: Bool { settings.hub.key != nil }
 
   /// Starts listening.
   func start() {
@@ -88,17 +96,25 @@ final class RoomHost: Sendable {
   }
 }
 
-/// The part of a node in a room of its own hub: begins once that listens, and tells where. Otherwise a `RoomClient`.
+/// The part of a node in a room of its own hub: begins once that listens, and tells where. When somebody closes the room, it joins the room
+/// again, at most once a second. Otherwise a `RoomClient`.
 final class HostedRoomClient: Signalling {
   private struct State {
+    /// The present one; after the end of the room the last one, until the next joins.
     var client: RoomClient?
+    var joinedAt: Nanoseconds = 0
+    var hasTold = false
     var isEnded = false
   }
+
+  /// From one attempt to join the room to the next.
+  private static let pause: Nanoseconds = .milliseconds(1_000)
 
   private let host: RoomHost
   private let make: @Sendable (_ port: Int) -> Result<RoomClientSettings, DialogError>
   private let tells: Bool
   private let earlier: RoomWishes?
+  private let clock = Clock(.realtime)
   private let state = Locked(State())
 
   /// - Parameters:
@@ -133,27 +149,48 @@ final class HostedRoomClient: Signalling {
   }
 
   private func join(_ server: RoomHubServer, _ report: @escaping @Sendable (SignalEvent) -> Void) {
+    let isFirst = state.withLock { state in
+      defer { state.hasTold = true }
+      return !state.hasTold
+    }
     switch make(server.port) {
     case .failure(let error): report(.closed(error))
     case .success(var settings):
-      settings.wishes = earlier
-      if tells {
+      settings.wishes = wishes
+      if tells, isFirst {
         report(
           .event(
             .extra(
               name: "listening",
               payload: .object([
-                "port": .integer(server.port), "url": host.address(server.port).map { .string($0) },
+                "port": .integer(server.port),
+                "url": host.address(server.port, room: settings.room).map { .string($0) },
+                "needsToken": host.needsToken ? .bool(true) : nil,
               ]))))
       }
       let client = RoomClient(settings)
+      let now = clock.now
       let begins = state.withLock { state in
         guard !state.isEnded else { return false }
-        state.client = client
+        (state.client, state.joinedAt) = (client, now)
         return true
       }
-      if begins { client.begin(report) }
+      guard begins else { return }
+      client.begin { [weak self] event in
+        guard case .closed(let error) = event, error.reaction == .ended, let self else {
+          return report(event)
+        }
+        self.joinAgain(report)
+      }
     }
+  }
+
+  /// Somebody has closed the room, and the hub is still there. On the thread of the reports.
+  private func joinAgain(_ report: @escaping @Sendable (SignalEvent) -> Void) {
+    // The session has ended with the room.
+    report(.sessionEnded(SignalSessionID(0)))
+    let next = state.withLock { $0.joinedAt } + Self.pause
+    _ = NetLoop.shared.run(after: max(0, next - clock.now)) { [weak self] in self?.begin(report) }
   }
 
   func describe(_ session: SignalSessionID, sdp: String) { client?.describe(session, sdp: sdp) }

@@ -16,6 +16,8 @@ internal import Synchronization
 /// - Commands: `setRole`, `publish`, `subscribe`, `mute` of a peer, `refreshAuth` with a token, `call`, `answerCall`, `hangUp` of a call,
 ///   `data`, and `extra` `message`, `control`, `kick`, `closeRoom`. `role` and `track` events say what the hub has changed for this side:
 ///   what is unpublished is not forwarded, and is better not sent.
+/// - A session that the hub has ended alone, and this side has given up by `end`, is followed by another: `wantsOffer` comes again after a
+///   second. The hub may be about to say why, by `kicked` or the end of the connection.
 /// - It ends when the connection does: another attempt takes another object, and joins again.
 ///
 /// Runs on one loop; all calls from any thread. A few allocations for each message, none for media.
@@ -62,7 +64,7 @@ package final class RoomClient: Signalling {
   init(_ settings: RoomClientSettings, _ sessions: any RoomSessions, _ problem: NodeProblem?) {
     self.settings = settings
     choiceProblem = problem
-    commands = RoomCommands(isHub: sessions.isHub, media: settings.media)
+    commands = RoomCommands(isHub: sessions.isHub, media: settings.media, dataLabel: settings.dataLabel)
     state = Locked(State(machine: RoomMachine(settings, sessions)))
     let place: Result<NetLoop.Lease, NetError>
     do throws(NetError) { place = .success(try NetLoop.assign()) } catch { place = .failure(error) }

@@ -26,6 +26,8 @@ package struct RoomClientSettings: Sendable {
   /// What sessions can carry: what is not in it is neither published nor received. One that sends a track that is not in `publish` is
   /// offered with it all the same, for a command that publishes it later.
   package var media: SignalMedia
+  /// The label of messages that commands send without one.
+  package var dataLabel = "data"
   /// Participants that are heard, and seen, at a time in a room that forwards. Not for `RoomPeerClient`.
   package var slots = 8
   /// Milliseconds in which every request must be answered, and in which the connection must open. An offer to the hub has `describing`

@@ -32,6 +32,8 @@ struct RoomCommands: Sendable {
   /// The hub carries the media; else a session with one other side does.
   let isHub: Bool
   let media: SignalMedia
+  /// The label of messages that are sent without one.
+  var dataLabel = "data"
 
   /// Messages go by the wire of the room, and not over data channels.
   var carriesMessages: Bool { isHub || !media.hasData }
@@ -88,7 +90,7 @@ struct RoomCommands: Sendable {
             try Self.name(answer.call, "call"), isAccepted: answer.isAccepted, text: answer.message)))
     case .hangUp(let call?, let reason):
       return RoomCommandPlan(.hangUp(call: try Self.name(call, "call"), reason: reason))
-    case .data(let data): return RoomCommandPlan(try Self.data(data, roster))
+    case .data(let data): return RoomCommandPlan(try self.data(data, roster))
     case .extra(let name, let payload): return RoomCommandPlan(try Self.extra(name, payload, roster))
     default: throw Self.refusal("\"\(command.name)\" is not supported by a room")
     }
@@ -145,15 +147,15 @@ struct RoomCommands: Sendable {
     }
   }
 
-  private static func data(_ data: DialogData, _ roster: RoomRoster) throws(DialogError) -> RoomOperation {
+  private func data(_ data: DialogData, _ roster: RoomRoster) throws(DialogError) -> RoomOperation {
     let content: RoomData.Content =
       switch data.content {
       case .text(let text): .text(text)
       case .bytes(let bytes): .bytes(bytes)
       }
-    let label = data.label ?? ""
+    let label = data.label ?? dataLabel
     guard label.utf8.count <= RoomLimits.labelBytes else {
-      throw refusal("\"label\" must have at most \(RoomLimits.labelBytes) bytes")
+      throw Self.refusal("\"label\" must have at most \(RoomLimits.labelBytes) bytes")
     }
     let message = RoomData(label, content)
     guard message.fits else {

@@ -5,14 +5,22 @@ internal import MillraceRoomWire
 
 /// The session with the hub, number 0, which this side offers: what it publishes, and places for what it receives.
 ///
-/// The answer of the hub has all its candidates. A new offer restarts ICE.
+/// The answer of the hub has all its candidates. A new offer restarts ICE. The session may end alone, and another one is offered then: the
+/// end of the media is no end of the membership.
 struct RoomHubSession: RoomSessions {
   private static let session = 0
+  /// From the end of a session to the next offer. A hub that stops, or removes this member, says so by the connection, and its last packets
+  /// of media may come first.
+  private static let pause: Nanoseconds = .milliseconds(1_000)
 
   private let media: SignalMedia
   private let slots: Int
+  /// What every session is offered with; nil: there is none.
+  private var wanted: (media: SignalMedia, servers: [SignalServer])?
+  /// An offer was asked for, and its session has not ended.
   private var isOffered = false
-  private var isEnded = false
+  /// When the next one is asked for.
+  private var offersAt: Nanoseconds?
   /// Of the latest description.
   private var number = 0
   private var candidates = RoomCandidates()
@@ -27,6 +35,8 @@ struct RoomHubSession: RoomSessions {
 
   var isHub: Bool { true }
 
+  var deadline: Nanoseconds? { offersAt }
+
   mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction] {
     switch input {
     case .joined(let room): return joined(room)
@@ -34,21 +44,24 @@ struct RoomHubSession: RoomSessions {
     case .candidate(Self.session, let candidate): return add(candidate)
     case .taken(Self.session, let number, let answer): return taken(number, answer)
     case .refused(Self.session, let number, let error):
-      guard number == self.number, !isEnded else { return [] }
+      guard number == self.number, isOffered else { return [] }
       return [.report(.sessionFailed(SignalSessionID(Self.session), error))]
     case .ended(Self.session):
-      isEnded = true
+      ended(at: now)
       return []
+    case .tick:
+      guard let offersAt, offersAt <= now else { return [] }
+      return wantOffer()
     // Sessions between peers are not for this form.
     default: return []
     }
   }
 
   private mutating func joined(_ room: RoomJoined) -> [RoomSessionAction] {
-    guard !isOffered else { return [] }
-    let wanted = wantedMedia(room.media ?? .forward)
+    guard wanted == nil else { return [] }
+    let media = wantedMedia(room.media ?? .forward)
     // Messages only.
-    guard wanted != SignalMedia() else { return [.report(.ready(isComplete: true))] }
+    guard media != SignalMedia() else { return [.report(.ready(isComplete: true))] }
     guard room.media != nil else {
       let text = "this hub only carries messages; let it carry media, or use a session with one other side"
       return [
@@ -58,12 +71,25 @@ struct RoomHubSession: RoomSessions {
             reaction: .refuse, text: text))
       ]
     }
+    wanted = (media, room.servers.map { SignalServer($0) })
+    return wantOffer()
+  }
+
+  private mutating func wantOffer() -> [RoomSessionAction] {
+    offersAt = nil
+    guard let wanted else { return [] }
     isOffered = true
-    return [
-      .report(
-        .wantsOffer(
-          SignalSessionID(Self.session), wanted, servers: room.servers.map { SignalServer($0) }))
-    ]
+    return [.report(.wantsOffer(SignalSessionID(Self.session), wanted.media, servers: wanted.servers))]
+  }
+
+  /// Nothing that is still to come for the session concerns the next one.
+  private mutating func ended(at now: Nanoseconds) {
+    guard isOffered else { return }
+    isOffered = false
+    offersAt = now + Self.pause
+    number += 1
+    candidates = RoomCandidates()
+    (fingerprints, origin) = ([], nil)
   }
 
   /// What the session carries. A room that mixes has one sound both ways and no pictures.
@@ -79,7 +105,7 @@ struct RoomHubSession: RoomSessions {
   }
 
   private mutating func offer(_ sdp: String) -> [RoomSessionAction] {
-    guard isOffered, !isEnded else { return [] }
+    guard isOffered else { return [] }
     number += 1
     let waiting = candidates.described(sdp)
     return [.describe(Self.session, number: number, RoomDescription(.offer, sdp), to: nil)]
@@ -87,13 +113,13 @@ struct RoomHubSession: RoomSessions {
   }
 
   private mutating func add(_ candidate: String?) -> [RoomSessionAction] {
-    guard isOffered, !isEnded, let ready = candidates.take(candidate) else { return [] }
+    guard isOffered, let ready = candidates.take(candidate) else { return [] }
     return [.candidate(ready, to: nil)]
   }
 
   private mutating func taken(_ number: Int, _ answer: RoomDescription?) -> [RoomSessionAction] {
     // An older offer has no answer any more.
-    guard number == self.number, !isEnded else { return [] }
+    guard number == self.number, isOffered else { return [] }
     let id = SignalSessionID(Self.session)
     guard let answer, !answer.isOffer else {
       let error = RTCError.badAnswer.error("the hub has answered the offer with something else")

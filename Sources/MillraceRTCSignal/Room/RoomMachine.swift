@@ -72,14 +72,18 @@ struct RoomMachine: Sendable {
   init(_ settings: RoomClientSettings, _ sessions: any RoomSessions) {
     self.settings = settings
     self.sessions = sessions
-    commands = RoomCommands(isHub: sessions.isHub, media: settings.media)
+    commands = RoomCommands(isHub: sessions.isHub, media: settings.media, dataLabel: settings.dataLabel)
     wishes = settings.start
     timeout = Nanoseconds(settings.timeout) * 1_000_000
     errors.hide(settings.token)
   }
 
   /// When to call with `tick`; nil: never.
-  var deadline: Nanoseconds? { phase == .over ? nil : endDeadline ?? pending.deadline }
+  var deadline: Nanoseconds? {
+    guard phase != .over else { return nil }
+    if let endDeadline { return endDeadline }
+    return [pending.deadline, phase == .inRoom ? sessions.deadline : nil].compactMap { $0 }.min()
+  }
 
   /// True once nothing will be asked for any more.
   var isOver: Bool { phase == .over }
@@ -280,6 +284,7 @@ struct RoomMachine: Sendable {
       let text = "the hub did not answer within \(limit(of: purpose) / 1_000_000) ms"
       refused(purpose, RTCError.signalTimeout.error(text))
     }
+    if let due = sessions.deadline, due <= time { ofSession(.tick) }
   }
 
   // MARK: Answers

@@ -1,3 +1,4 @@
+internal import MillraceCore
 package import MillraceDialog
 
 /// Signalling with one other side of a room: descriptions and candidates go between the two over the hub (`millrace-room.1`,
@@ -10,10 +11,16 @@ package import MillraceDialog
 ///
 /// Runs on one loop; all calls from any thread.
 package final class RoomPeerClient: Signalling {
+  /// Milliseconds by which a caller must wait longer for an answer than `RoomClientSettings.timeout`: after that this client offers the next
+  /// member a session, or says which one has not answered.
+  package static let grace = 1_000
+
   private let client: RoomClient
 
   package init(_ settings: RoomClientSettings, with choice: RoomPeerChoice = .first) {
-    client = RoomClient(settings, RoomPeerSession(choice, settings.media), choice.problem)
+    let timeout = Nanoseconds.milliseconds(Int64(settings.timeout))
+    client = RoomClient(
+      settings, RoomPeerSession(choice, settings.media, timeout: timeout), choice.problem)
   }
 
   package var traits: SignalTraits { client.traits }

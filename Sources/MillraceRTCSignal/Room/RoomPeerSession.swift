@@ -4,7 +4,8 @@ internal import MillraceRoomWire
 
 /// The sessions with one other side of a room, one at a time, numbered from 1: a new one each time that the other side joins, or begins
 /// again.
-/// The other side can begin one a second; what it offers sooner is ignored.
+/// The other side can begin one a second; what it offers sooner is ignored. A member that does not answer an offer in time is followed by
+/// the next that is wanted; after the last of them the session has failed.
 ///
 /// Who has joined later offers. When both offer at once, the side whose peer id is the smaller one takes its offer back. An offer with
 /// other certificates begins another session; one with the same is a restart. Source: Documentation/room.md, "Media"; the polite side is
@@ -43,6 +44,8 @@ struct RoomPeerSession: RoomSessions {
     var ignoresOffer = false
     /// Of the latest description of this side.
     var number = 0
+    /// When the first offer must be answered; nil: it is not on its way.
+    var answerBy: Nanoseconds?
   }
 
   /// Between two sessions that the other side begins in the place of each other: each takes keys, sockets and a handshake.
@@ -50,10 +53,13 @@ struct RoomPeerSession: RoomSessions {
 
   private let choice: RoomPeerChoice
   private let media: SignalMedia
+  private let timeout: Nanoseconds
   private var me: RoomName?
   private var servers: [SignalServer] = []
   private var present: [Present] = []
   private var target: Present?
+  /// Members that have not answered an offer.
+  private var silent: Set<RoomName> = []
   /// When its next session may take the place of the one before.
   private var answersAt: Nanoseconds?
   private var time: Nanoseconds = 0
@@ -62,12 +68,16 @@ struct RoomPeerSession: RoomSessions {
   private var lastNumber = 0
   private var actions: [RoomSessionAction] = []
 
-  init(_ choice: RoomPeerChoice, _ media: SignalMedia) {
+  /// - Parameter timeout: how long an offer may be without an answer.
+  init(_ choice: RoomPeerChoice, _ media: SignalMedia, timeout: Nanoseconds = .milliseconds(5_000)) {
     self.choice = choice
     self.media = media
+    self.timeout = timeout
   }
 
   var isHub: Bool { false }
+
+  var deadline: Nanoseconds? { session?.phase == .offered ? session?.answerBy : nil }
 
   mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction] {
     time = now
@@ -94,6 +104,7 @@ struct RoomPeerSession: RoomSessions {
     case .refuse(let number): refuseOffer(number)
     case .candidate(let number, let candidate): add(candidate, number)
     case .ended(let number): if session?.id.number == number { session = nil }
+    case .tick: if let deadline, deadline <= time { giveUpOffer() }
     }
   }
 
@@ -128,11 +139,42 @@ struct RoomPeerSession: RoomSessions {
 
   /// Takes the first that is wanted, and offers it a session where that is up to this side.
   private mutating func choose() {
-    target = present.first { choice.includes($0.peer, $0.user) }
+    let wanted = present.filter { choice.includes($0.peer, $0.user) }
+    target = wanted.first { !silent.contains($0.peer) } ?? wanted.first
     answersAt = nil
-    guard let target, target.wasBefore else { return }
+    if target?.wasBefore == true { wantOffer() }
+  }
+
+  private mutating func wantOffer() {
     let id = begin(.offering)
     actions.append(.report(.wantsOffer(id, media, servers: servers)))
+  }
+
+  /// The offer has no answer: takes the next member that is wanted. It is offered a session even if it has joined later: what it has offered
+  /// meanwhile was not taken.
+  private mutating func giveUpOffer() {
+    guard let old = session?.id, let target else { return }
+    session = nil
+    silent.insert(target.peer)
+    var text = "\(Self.words(target)) did not answer the offer within \(timeout / 1_000_000) ms"
+    let wanted = present.filter { choice.includes($0.peer, $0.user) }
+    guard let next = wanted.first(where: { !silent.contains($0.peer) }) else {
+      text +=
+        choice == .first
+        ? "; name another side by \"with\" or \"peer\""
+        : "; check whether it takes sessions with one other side"
+      return actions.append(.report(.sessionFailed(old, RTCError.signalTimeout.error(text))))
+    }
+    text += "; \(Self.words(next)) is tried now; \"with\" or \"peer\" names the other side"
+    actions.append(.report(.sessionEnded(old)))
+    actions.append(.report(.event(.error(RTCError.signalTimeout.error(text, reaction: .continue)))))
+    self.target = next
+    answersAt = nil
+    wantOffer()
+  }
+
+  private static func words(_ member: Present) -> String {
+    "the user \"\(member.user)\" (peer \(member.peer))"
   }
 
   private mutating func begin(_ phase: Phase) -> SignalSessionID {
@@ -229,6 +271,7 @@ struct RoomPeerSession: RoomSessions {
     switch phase {
     case .offering:
       session?.phase = .offered
+      session?.answerBy = time + timeout
       send(.offer, sdp)
     case .answering:
       session?.phase = .stable

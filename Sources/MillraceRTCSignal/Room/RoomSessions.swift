@@ -24,6 +24,8 @@ enum RoomSessionInput: Sendable {
   case candidate(Int, String?)
   /// This side has given a session up.
   case ended(Int)
+  /// The deadline has come.
+  case tick
 }
 
 /// What the machine of the sessions asks for.
@@ -42,6 +44,8 @@ enum RoomSessionAction: Sendable {
 protocol RoomSessions: Sendable {
   /// The media go through the hub.
   var isHub: Bool { get }
+  /// When to call with `tick`; nil: never.
+  var deadline: Nanoseconds? { get }
   /// Handles an input, and returns the actions it causes, in their order. Time never runs backwards.
   mutating func handle(_ input: RoomSessionInput, at now: Nanoseconds) -> [RoomSessionAction]
 }

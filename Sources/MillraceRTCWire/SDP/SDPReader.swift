@@ -46,7 +46,7 @@ struct SDPReader {
     let (type, value) = text[...].halves(at: "=")
     let isVersion = type == "v" && value?.trimmed == "0"
     guard form == .fragment || hasVersion || isVersion else {
-      throw problem("it does not begin with v=0, so this is no SDP; check what the server answered")
+      throw problem("it does not begin with v=0, so this is no SDP; check what the other side has sent")
     }
     guard let type = type.unicodeScalars.first, text.utf8.dropFirst().first == UInt8(ascii: "="), let value
     else { throw problem("it is not a letter, an equals sign and a value") }

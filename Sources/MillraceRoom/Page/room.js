@@ -1,7 +1,7 @@
 // The page of an open room: joins a hub by the wire `millrace-room.1` (Documentation/room.md), sends the microphone, the camera or the
 // screen, plays what comes, and shows the transcript, the state and the timing of bots (Documentation/dialog.md).
 //
-// Everything that comes from others is shown as text. Tests read `window.millrace`; nothing else is global.
+// Everything that comes from others is shown as text, isolated from what is around it. Tests read `window.millrace`; nothing else is global.
 'use strict';
 
 (() => {
@@ -45,16 +45,27 @@ const FILE_NAME = 255;
 const FILE_TYPE = 127;
 // By how much two clocks may drift apart.
 const CLOCK_DRIFT = 1e-4;
+// Times that a bot tells are shown within these: clocks differ by little, and nothing takes longer than an hour.
+const CLOCK_ERROR_MS = 100;
+const LONGEST_MS = 3_600_000;
 // An answer that comes later than this is not waited for: `answer` of dialog.turn.
 const LONGEST_TURN_MS = 20_000;
 const ESCAPE_MS = 1_500;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+// The label of data that is an event of a bot.
+const BOT_LABEL = 'dialog';
+// What has no place in a name: it breaks lines, or has text read in another direction (UAX #9), so that one name looks like another.
+const DISGUISES = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 const now = () => performance.now();
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 const textOf = (value) => (typeof value === 'string' ? value : '');
 const listOf = (value) => (Array.isArray(value) ? value.filter(isObject) : []);
+const isPossible = (ms) => Number.isFinite(ms) && ms >= -CLOCK_ERROR_MS && ms <= LONGEST_MS;
+// A name as it is shown, and that of a file also as it is saved.
+const plainName = (text) => text.replace(DISGUISES, '\ufffd');
+const plainFileName = (text) => text.replace(DISGUISES, '_');
 
 // MARK: Document
 
@@ -639,7 +650,7 @@ class PeerClock {
 
   local(event, arrival) {
     // A state that is repeated for a member that has just joined was reached long ago.
-    if (!Number.isFinite(event.time) || event.repeated === true) return arrival;
+    if (!Number.isSafeInteger(Math.round(event.time * 1000)) || event.repeated === true) return arrival;
     const difference = arrival - event.time * 1000;
     const least = this.#offset + (arrival - this.#last) * CLOCK_DRIFT;
     this.#last = arrival;
@@ -813,7 +824,7 @@ class Log {
   // Text that can be pressed to save a file. A press never leaves the page: `download` keeps an error from being shown in its place.
   link(line, href, name, more) {
     const isAtEnd = this.#isAtEnd;
-    const link = make('a', '', name);
+    const link = make('a', 'text', name);
     link.href = href;
     link.download = name;
     line.words.replaceChildren(link, ` (${more})`);
@@ -830,7 +841,13 @@ class Log {
     line.mark = null;
   }
 
-  note(text) { return this.add('', text, 'note'); }
+  // name: whom it is about, before the text.
+  note(text, name) {
+    const line = this.add('', text, 'note');
+    if (name !== undefined) line.words.prepend(make('bdi', '', name));
+    return line;
+  }
+
   clear() { this.#list.replaceChildren(); }
 
   // Whoever has scrolled back to read is left there.
@@ -877,13 +894,13 @@ class Dialogue {
       case 'reply': this.#replyText(event, time); break;
       case 'replyStarted': this.#markAudio(time); break;
       // speech.play: the first byte came that long ago.
-      case 'started': if (Number.isFinite(event.waited)) this.#markAudio(time - event.waited); break;
+      case 'started': if (isPossible(event.waited)) this.#markAudio(time - event.waited); break;
       case 'interrupted': this.#cut(event); break;
       case 'bargeIn': this.#cut({}); break;
       case 'heard': if (event.whole === false) this.#cut(event); break;
       case 'latency': this.#measured(event); break;
       case 'answer': if (event.ok !== false) break; // falls through
-      case 'error': case 'commandRefused': this.#room.log.note(`${this.#person.name}: ${textOf(event.text)}`); break;
+      case 'error': case 'commandRefused': this.#room.log.note(`: ${textOf(event.text)}`, this.#person.name); break;
       default: break;
     }
   }
@@ -912,7 +929,7 @@ class Dialogue {
   // A detector says how long ago the speech ended; a service's word is when it noticed.
   #speechEnded(event, time) {
     const turn = this.#openTurn();
-    if (Number.isFinite(event.delay)) { turn.marks.spoken = time - event.delay; return; }
+    if (isPossible(event.delay)) { turn.marks.spoken = time - event.delay; return; }
     turn.mark('noticed', time);
     this.#markSpoken(turn, time);
   }
@@ -942,10 +959,10 @@ class Dialogue {
   }
 
   #measured(event) {
-    if (typeof event.name !== 'string' || !Number.isFinite(event.ms)) return;
-    const name = event.name.slice(0, 32);
+    if (typeof event.name !== 'string' || !isPossible(event.ms)) return;
+    const name = plainName(event.name.slice(0, 32));
     this.times.delete(name);
-    this.times.set(name, event.ms);
+    this.times.set(name, Math.max(0, event.ms));
     if (this.times.size > KEPT_TIMES) this.times.delete(this.times.keys().next().value);
   }
 
@@ -1005,7 +1022,7 @@ class Dialogue {
     reply.isDone = true;
     reply.line.row.classList.remove('partial');
     reply.line.row.classList.add('cut');
-    if (Number.isFinite(event.ms) && event.samples !== undefined) reply.heard = event.ms;
+    if (isPossible(event.ms) && event.samples !== undefined) reply.heard = event.ms;
     this.#room.log.mark(reply.line, reply.heard === undefined ? 'interrupted' : `interrupted after ${seconds(reply.heard)}`);
   }
 }
@@ -1042,7 +1059,7 @@ class Person {
   take(member) {
     this.peer = textOf(member.peer);
     this.user = textOf(member.user);
-    this.name = textOf(member.name) || this.user;
+    this.name = plainName(textOf(member.name) || this.user);
     this.role = member.role === 'viewer' ? 'viewer' : 'host';
     this.tracks = new Set(Array.isArray(member.tracks) ? member.tracks : []);
     this.isMuted = member.muted === true;
@@ -1371,9 +1388,9 @@ class Room {
     this.people.delete(peer);
     person.row.remove();
     for (const slot of this.slots.values()) if (slot.peer === peer) slot.peer = null;
-    const text = `${person.name} ${reason === 'kicked' ? 'was removed' : reason === 'dropped' ? 'has lost the connection' : 'has left'}`;
-    this.log.note(text);
-    announce(text);
+    const text = reason === 'kicked' ? ' was removed' : reason === 'dropped' ? ' has lost the connection' : ' has left';
+    this.log.note(text, person.name);
+    announce(person.name + text);
     this.#drawTiles();
     this.#drawBots();
     this.onChange();
@@ -1397,13 +1414,13 @@ class Room {
 
   #data({ from, label, text }) {
     const person = this.people.get(from);
-    if (!person || typeof text !== 'string') return;
+    if (!person || label !== BOT_LABEL || typeof text !== 'string') return;
     const arrival = now();
     const event = eventIn(text);
     if (!event) return;
     if (!person.dialogue) {
       person.dialogue = new Dialogue(this, person);
-      this.note('bot', { peer: person.peer, label });
+      this.note('bot', { peer: person.peer });
     }
     person.dialogue.take(event, arrival);
     this.waterfall.draw(arrival, true);
@@ -1419,8 +1436,9 @@ class Room {
   #file({ from, id, name, bytes }) {
     if (typeof id !== 'string' || !NAME.test(id) || !textOf(name)) return;
     const who = this.people.get(from)?.name ?? 'Somebody';
-    this.log.link(this.log.add(who, ''), `files/${id}`, name, sizeOf(Number.isFinite(bytes) ? bytes : 0));
-    announce(`${who} shares the file ${name}`);
+    const shown = plainFileName(name);
+    this.log.link(this.log.add(who, ''), `files/${id}`, shown, sizeOf(Number.isFinite(bytes) ? bytes : 0));
+    announce(`${who} shares the file ${shown}`);
   }
 
   #expires({ inMs }) {
@@ -1631,7 +1649,7 @@ class Room {
   }
 
   async shareFile(file) {
-    const name = cut(file.name || 'file', FILE_NAME);
+    const name = plainFileName(cut(file.name || 'file', FILE_NAME));
     const line = this.log.add('You', name);
     this.log.mark(line, 'sending …');
     try {

@@ -18,9 +18,23 @@ enum RoomFileHeaders {
   }
 
   /// That a file is to be saved, and under which name: RFC 6266, with the name by RFC 8187, and for older clients in ASCII.
+  /// Control characters, line breaks and marks of direction (UAX #9), by which one name looks like another, are replaced in both.
   static func disposition(_ name: String) -> String {
     let plain = String(name.unicodeScalars.map { isPlain($0) ? Character($0) : "_" })
-    return "attachment; filename=\"\(plain)\"; filename*=UTF-8''\(encoded(name))"
+    return "attachment; filename=\"\(plain)\"; filename*=UTF-8''\(encoded(undisguised(name)))"
+  }
+
+  private static func undisguised(_ name: String) -> String {
+    var result = String.UnicodeScalarView()
+    for scalar in name.unicodeScalars { result.append(isDisguise(scalar) ? "_" : scalar) }
+    return String(result)
+  }
+
+  private static func isDisguise(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    default: false
+    }
   }
 
   private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {

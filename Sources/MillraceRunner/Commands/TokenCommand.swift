@@ -68,7 +68,14 @@
     }
 
     private func token() throws(Wrong) -> RoomToken {
-      let end = UnixTime.seconds + valid.seconds
+      guard let seconds = valid.seconds else {
+        throw Wrong(
+          text: """
+            --valid \(Problem.quoted(valid.text)) is no time of a second or more; write seconds, such as 3600, or up to \
+            \(TimeSpan.limit) with a unit, such as 90min or 12h
+            """)
+      }
+      let end = UnixTime.seconds + seconds
       guard end <= RoomToken.lastExpiry else {
         throw Wrong(text: "--valid ends after the year 9999; choose a shorter time")
       }
@@ -129,20 +136,26 @@
 
   /// The argument of `--valid`: seconds, or a duration with a unit.
   struct Validity: ExpressibleByArgument {
-    let seconds: Int
+    let text: String
+    /// Nil when the text is no such time.
+    let seconds: Int?
 
-    init(seconds: Int) { self.seconds = seconds }
-
-    init?(argument: String) {
-      if let seconds = Int(argument) {
-        guard (1...RoomToken.lastExpiry).contains(seconds) else { return nil }
-        self.seconds = seconds
-      } else {
-        guard let time = TimeSpan(argument: argument), time.nanoseconds >= 1_000_000_000 else { return nil }
-        seconds = Int(time.nanoseconds / 1_000_000_000)
-      }
+    init(seconds: Int) {
+      text = "\(seconds)"
+      self.seconds = seconds
     }
 
-    var defaultValueDescription: String { "\(seconds)" }
+    init(argument: String) {
+      text = argument
+      seconds = Self.seconds(argument)
+    }
+
+    private static func seconds(_ text: String) -> Int? {
+      if let seconds = Int(text) { return (1...RoomToken.lastExpiry).contains(seconds) ? seconds : nil }
+      guard let time = TimeSpan(argument: text), time.nanoseconds >= 1_000_000_000 else { return nil }
+      return Int(time.nanoseconds / 1_000_000_000)
+    }
+
+    var defaultValueDescription: String { text }
   }
 #endif

@@ -10,13 +10,14 @@
     /// How the hub distributes media; `none`: it only carries messages.
     enum Media: String, Sendable, CaseIterable { case forward, mix, none }
 
-    /// The numbers of `RoomHubSettings`, by their names there. What is possible is for that to say.
+    /// The numbers of `RoomHubSettings`, by their names there. What else is possible is for that to say.
     private static let limits = [
       "membersPerRoom", "rooms", "connections", "connectionsPerAddress", "joinsPerSecond",
       "requestsPerSecond", "messageBytesPerSecond", "onceValues", "warningSeconds", "offerSeconds",
       "ringingSeconds",
     ]
     private static let mostOfLimit = 1_000_000
+    private static let mostOf = ["membersPerRoom": 150]
 
     static let names =
       ["media", "keepsFirst", "page", "servers", "host", "origins", "hosts", "plain"] + limits
@@ -57,7 +58,7 @@
           member.value, "the key of a hub is a secret, and does not belong in a file",
           hint: "remove it, and set the environment variable \(RoomKey.variable)")
       case let name where Self.limits.contains(name):
-        numbers[name] = try reader.integer(member, 1...Self.mostOfLimit)
+        numbers[name] = try reader.integer(member, 1...(Self.mostOf[name] ?? Self.mostOfLimit))
       default: return false
       }
       return true
@@ -85,10 +86,17 @@
         default: throw reader.unknown(member, of: "a server", ["url", "user", "password"])
         }
       }
-      guard ["stun:", "turn:", "turns:"].contains(where: { server.url.hasPrefix($0) }) else {
+      let url = server.url.lowercased()
+      guard ["stun:", "turn:", "turns:"].contains(where: { url.hasPrefix($0) }) else {
         throw reader.problem(
           node, "a server needs a \"url\" that begins with stun:, turn: or turns:",
           hint: "for example \"stun:stun.example.org:3478\"")
+      }
+      // Browsers make no connection at all with a server that they cannot log in to.
+      let hasAccount = ![server.user, server.password].contains { ($0 ?? "").isEmpty }
+      guard hasAccount || url.hasPrefix("stun:") else {
+        throw reader.problem(
+          node, "a TURN server needs a user and a password", hint: "set \"user\" and \"password\"")
       }
       return server
     }

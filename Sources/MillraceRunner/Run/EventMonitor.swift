@@ -119,7 +119,9 @@ final class EventMonitor: Sendable {
       // Where a server of the graph can be opened, such as the page of a room.
       guard fields.text("name") == "listening", let url = fields.text("url", of: "payload")
       else { return }
-      note("\(label)\(event.node): open \(url)", isError: false)
+      let isOpen = fields.bool("needsToken", of: "payload") != true
+      let token = isOpen ? "" : "; people need a token: millrace token room"
+      note("\(label)\(event.node): open \(url)\(token)", isError: false)
     case "written": state.withLock { $0.written[label + event.node] = Problem.printable(fields.list) }
     case "nodeFailed":
       state.withLock { $0.reasons[label + event.node] = fields.text("reason") }
@@ -188,6 +190,9 @@ final class EventMonitor: Sendable {
     func text(_ name: String) -> String? { object?[name]?.value.string }
     func text(_ name: String, of object: String) -> String? {
       self.object?[object]?.value.object?[name]?.value.string
+    }
+    func bool(_ name: String, of object: String) -> Bool? {
+      self.object?[object]?.value.object?[name]?.value.bool
     }
 
     /// `samples 96000, seconds 2`.

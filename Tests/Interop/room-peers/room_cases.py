@@ -1,6 +1,7 @@
 """room_cases.py MILLRACE [CASE...]: the cases of room.sh. See there."""
 import base64
 import http.client
+import json
 import os
 import signal
 import statistics
@@ -245,6 +246,81 @@ def markup(stage):
         expect(found == 0 and page.run("window.broken === undefined"), "markup of a name or message is in the page")
         expect(not page.problems(), f"errors of the page: {page.problems()}")
     return "shown as written"
+
+
+@case
+def late(stage):
+    """Somebody who comes later, without a microphone, sees the bot and its state before anything is said."""
+    url = stage.bot()
+    ann = stage.join(url, "Ann")
+    ann.wait("millrace.peers.some(one => one.isBot)", "Ann does not see that there is a bot")
+    ben = stage.join(url, "Ben", query="&mic=0")
+    ben.wait("millrace.peers.some(one => one.isBot && one.state)", "Ben does not see the state of the bot")
+    state = ben.wait("!document.getElementById('bots').hidden && document.querySelector('.bot-line .state')?.textContent",
+                     "Ben's page does not show the bot")
+    expect(not said(ben, "transcript"), "something was said")
+    return f"it says: {state}"
+
+
+# Joins the room of a page as another member, sends what is asked for, and shares a file of that name.
+STRANGER = """(async (name, fileName, requests) => {
+  const socket = new WebSocket(`ws://${location.host}/room`, 'millrace-room.1');
+  const answers = new Map();
+  let last = 0;
+  socket.onmessage = ({ data }) => { const message = JSON.parse(data); answers.get(message.answer)?.(message); };
+  await new Promise((resolve, reject) => { socket.onopen = resolve; socket.onclose = reject; });
+  const ask = async (op, payload) => {
+    const id = ++last;
+    const answer = await new Promise((resolve) => { answers.set(id, resolve); socket.send(JSON.stringify({ id, op, payload })); });
+    if (!answer.ok) throw new Error(answer.error.text);
+    return answer.payload;
+  };
+  await ask('login', { version: 1, user: 'stranger', name });
+  await ask('join', { room: 'lobby' });
+  const { ticket } = await ask('file', { name: fileName, bytes: 1 });
+  await fetch('files', { method: 'POST', body: 'x', headers: { Authorization: `Bearer ${ticket}` } });
+  for (const [op, payload] of requests) await ask(op, payload);
+})"""
+
+
+def told(page, name, file, *requests):
+    """What a stranger tells a page; waits until the last of it, a line, is there."""
+    page.run(f"{STRANGER}({json.dumps(name)}, {json.dumps(file)}, {json.dumps([*requests, ['message', {'text': 'That is all'}]])})")
+    page.wait("[...document.querySelectorAll('#log .text')].some(one => one.textContent === 'That is all')", "not all has come")
+
+
+def event(label="dialog", **members):
+    return ["data", {"label": label, "text": json.dumps(members)}]
+
+
+@case
+def disguise(stage):
+    """Names cannot look like others by marks of direction, and times that cannot be are not shown."""
+    page = stage.join(stage.tone(BOT), "Ben", query="&mic=0")
+    told(page, "\u202eevil\u0085", "invoice\u202egnp.exe", event("other", event="state", state="hearing"))
+    peer = "millrace.peers.find(one => one.user === 'stranger')"
+    expect(not page.run(f"{peer}.isBot"), "data of another label makes a bot")
+    names = page.run("[...document.querySelectorAll('#people .name, #log .who')].map(one => one.textContent)")
+    expect(names.count("\ufffdevil\ufffd") == 3, f"a name is shown as it is not: {names}")
+    link = page.run("(({ download, textContent }) => [download, textContent])(document.querySelector('#log a'))")
+    expect(link == ["invoice_gnp.exe"] * 2, f"the file is {link}")
+    kinds = page.run("['#log .who', '#log .text', '#log a', '#people .name'].map(one => "
+                     "getComputedStyle(document.querySelector(one)).unicodeBidi)")
+    expect(set(kinds) <= {"isolate", "plaintext"}, f"texts are not apart from what is around them: {kinds}")
+
+    page.run("document.getElementById('leave').click(); document.getElementById('join').click()")
+    page.wait("millrace.media === 'connected'", "Ben was not connected again")
+    times = [("soon", -40), ("good", 120), ("early", -5000), ("late", 3_700_000), ("endless", 10 ** 400)]
+    told(page, "Bot", "a", *(event(event="latency", name=name, ms=value) for name, value in times),
+         event(event="speechEnded", delay=10 ** 12, time=10 ** 305), event(event="transcript", text="Hello", final=True, time=10 ** 305),
+         event(event="replyStarted", time=-(10 ** 305)))
+    expect(page.run(f"{peer}.isBot"), "data of the label of bots makes none")
+    measured = page.run("document.getElementById('measured').textContent")
+    expect(measured == "soon 0 ms · good 120 ms", f"times: {measured}")
+    steps = page.run("millrace.turns.flatMap(turn => turn.steps.map(step => step.ms))")
+    expect(all(value is not None and value <= 3_600_000 for value in steps), f"a turn has steps of {steps} ms")
+    expect(not page.problems(), f"errors of the page: {page.problems()}")
+    return f"{names[-1]}, {link[0]}, {measured}"
 
 
 def silenced(ann, ben):

@@ -169,9 +169,9 @@ struct MemberWatch {
     }
   }
 
-  /// The session with the hub has number 0 and begins once; those with a peer have numbers that rise from 1.
+  /// The session with the hub has number 0 and may begin again; those with a peer have numbers that rise from 1.
   private mutating func begin(_ id: SignalSessionID) {
-    let isExpected = isOfHub ? session == nil && id.number == 0 : id.number > session ?? 0
+    let isExpected = isOfHub ? id.number == 0 : id.number > session ?? 0
     if !isExpected { fatalError("\(id) begins after \(session ?? -1)") }
     session = id.number
   }

@@ -506,7 +506,7 @@ fuzz: deps ## feed the parsers broken input (SECONDS=30 and RUNS=1000000 a targe
 VIDEO_THREADS := MillraceVideoTests.(RTMPPullTests|RTMPPushTests|VideoCaptureTests)
 
 # What asks for more memory than there is gets a refusal under the sanitizers, as without them.
-tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1
+tsan tsan-net: export TSAN_OPTIONS := allocator_may_return_null=1:suppressions=$(CURDIR)/.ci/thread-sanitizer
 
 # The sanitizers build into folders of their own, so that going to and fro does not rebuild everything.
 .PHONY: tsan
@@ -521,7 +521,7 @@ tsan: test-deps ## run the tests of core, engine, devices, and threads of stream
 .PHONY: tsan-net
 tsan-net: test-deps ## run the tests of sockets, dialogues, services and calls under ThreadSanitizer
 	@failed=0
-	for part in net rtc; do
+	for part in net rtc room; do
 	  echo "== $$part"
 	  MILLRACE_PARTS=$$part swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	  MILLRACE_PARTS=$$part $(SANITIZED_TEST) --sanitize=thread --scratch-path .build-tsan | $(MUST_RUN) || failed=1
@@ -530,10 +530,10 @@ tsan-net: test-deps ## run the tests of sockets, dialogues, services and calls u
 
 # What AddressSanitizer goes over, one part of the package after the other: each builds and runs within minutes. All of them in one
 # process would wait for each other longer than their tests do.
-ASAN_PARTS ?= core codecs audio video net rtc
+ASAN_PARTS ?= core codecs audio video net rtc room
 
 .PHONY: asan
-asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net rtc")
+asan: test-deps models ## run tests under AddressSanitizer, the C also under UBSan (ASAN_PARTS="core codecs audio video net rtc room")
 	@# The test runner itself leaks, so leaks are not looked for.
 	export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 MILLRACE_SANITIZE=undefined
 	failed=0

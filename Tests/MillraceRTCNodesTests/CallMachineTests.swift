@@ -379,6 +379,20 @@ extension [CallAction] {
     #expect(call.wait(500).begins == 1 && !call.machine.isEnding, "as after any lost connection")
   }
 
+  @Test("in a room, a peer that ends every session is tried again as one that cannot be reached")
+  func endsAll() {
+    var call = Call(renews: true)
+    call.connect()
+    for _ in 1...5 {
+      #expect(call.take(.session(mainID, .closed)).errors == [])
+      call.take(.signal(.wantsOffer(mainID, both, servers: [])), .described(mainID))
+      call.take(.signal(.answer(mainID, sdp: "answer")), .session(mainID, .connected(both)))
+    }
+    #expect(call.take(.session(mainID, .closed)).errors == ["network"])
+    #expect(call.take(.signallingEnded).begins == 0)
+    #expect(call.wait(500).begins == 1)
+  }
+
   @Test(
     "hanging up ends in every state, once",
     arguments: [

@@ -43,6 +43,40 @@
       bare.double.stop()
     }
 
+    @Test("connections of one address that say nothing leave room for others")
+    func silent() async throws {
+      let rig = try await RoomDoubleRig.begin()
+      let address = try WebAddress("http://127.0.0.1:\(rig.double.port)/")
+      func status() async throws -> Int {
+        var request = HTTPClient.Request("GET", address)
+        request.proxy = .direct
+        return try await HTTPClient().run(request).status
+      }
+      #expect(try await status() == 200)
+      var silent = try (0..<32).map { _ in try connection(to: rig.double.port) }
+      #expect(try await status() == 503)
+      close(silent.removeLast())
+      while try await status() == 503 {}
+      for descriptor in silent { close(descriptor) }
+      rig.double.stop()
+    }
+
+    /// A TCP connection to a port of this machine.
+    private func connection(to port: Int) throws -> Int32 {
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      address.sin_port = UInt16(port).bigEndian
+      let result = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      try #require(result == 0)
+      return descriptor
+    }
+
     @Test("with a certificate both addresses are those of TLS")
     func secure() async throws {
       let folder = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")

@@ -21,7 +21,7 @@
           """#, to: "web.json")
         Thread.detachNewThread {
           // What the runner has not shown by then it shows at its end.
-          while !hasListened() { usleep(10_000) }
+          for _ in 0..<30_000 where !hasListened() { usleep(10_000) }
           kill(getpid(), SIGINT)
         }
         let status = MillraceCommand.run(

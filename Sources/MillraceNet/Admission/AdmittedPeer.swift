@@ -10,8 +10,7 @@ final class AdmittedPeer {
   }
 
   private let control: AdmissionControl
-  /// The part of its address by which connections are counted together.
-  let address: AdmissionCount.Address
+  private let address: AdmissionCount.Address
   private var count = Count.none
   private var awaitsBody = false
   /// Its address, for messages.

@@ -120,8 +120,7 @@ extension HTTPServer {
   /// Limits of connections, sizes and times.
   public struct Limits: Sendable, Hashable {
     /// Connections at once, without those that have become WebSockets; a few more may be open for a moment, since the system hands out
-    /// several at a time. Beyond it clients wait in the system's queue. While they wait, an address that holds more than a quarter of
-    /// the connections, and more than 6, without a whole head for `crowdedPatience` loses the oldest of these to others.
+    /// several at a time. Beyond it clients wait in the system's queue.
     public var connections = 128
     /// Milliseconds a connection may take for a request's head and for a whole body; that a streamed body or a response may stand still;
     /// and that a connection may stay open between two requests. A response stands still while the client's system acknowledges nothing

@@ -13,8 +13,8 @@ internal import Synchronization
 /// not arrive in time 408.
 ///
 /// Connections stay open for further requests. Beyond the limit of connections clients wait in the system's queue, and connections that
-/// are idle or whose requests are incomplete are closed early to make room; so are those that one address holds in large numbers without a
-/// request. When this process is out of file descriptors, clients wait too; accepting is tried again a second later.
+/// are idle or whose requests are incomplete are closed early to make room. When this process is out of file descriptors, clients wait
+/// too; accepting is tried again a second later.
 ///
 /// A server runs on a thread of its own, so that a flood of requests does not delay the sockets of dialogues, or on a `NetLoop`, where its
 /// code can call that of other sockets without locks.

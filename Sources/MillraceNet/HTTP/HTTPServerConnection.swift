@@ -106,7 +106,7 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   func close() { channel.close(promise: nil) }
 
   /// Closes a connection that has been idle this long since its last response, or whose request has been incomplete this long. A new one
-  /// keeps its time: a busy client may be slow to send the first request, and an address has only so many of these (`HTTPServerSilence`).
+  /// keeps its time: a busy client may be slow to send the first request, and an address has only so many of these.
   func makeRoom(after patience: TimeAmount) {
     switch state {
     case .waiting(let since): if isServed, unsentEnds == 0, since + patience <= .now() { close() }
@@ -119,21 +119,6 @@ final class HTTPServerConnection: ChannelDuplexHandler, RemovableChannelHandler 
   /// Closes a connection that waits for a request, and has sent everything.
   func closeIfWaiting() {
     if case .waiting = state, unsentEnds == 0 { close() }
-  }
-
-  /// Since when it has been open without a whole head; nil: a head has come, or it is refused.
-  var silentSince: NIODeadline? {
-    if case .waiting(let since) = state, !isServed { since } else { nil }
-  }
-
-  /// Closes a connection without a whole head, because its address holds too many of them. What the system does not take at once of the
-  /// answer is discarded.
-  func dropSilent() {
-    refuse(
-      ServerAdmission.Refusal(
-        kind: .halfOpen, status: 503,
-        text: "too many connections from this address have sent no request; try again later"))
-    close()
   }
 
   private var exchange: HTTPServerExchange? {

@@ -8,18 +8,13 @@ final class HTTPServerConnections {
   /// The listening channel's next read, held back while there is no room.
   private var heldRead: (() -> Void)?
   private var isChecking = false
-  /// Who keeps others away with connections that ask for nothing.
-  private var silence: HTTPServerSilence
   private(set) var isStopping = false
   private var whenEmpty: EventLoopPromise<Void>?
 
   /// Time between two checks for idle connections while clients wait.
   private static let checkInterval = TimeAmount.milliseconds(250)
 
-  init(_ limits: HTTPServer.Limits) {
-    self.limits = limits
-    silence = HTTPServerSilence(limits, at: .now())
-  }
+  init(_ limits: HTTPServer.Limits) { self.limits = limits }
 
   /// True while clients wait for a connection.
   var isCrowded: Bool { heldRead != nil }
@@ -28,7 +23,6 @@ final class HTTPServerConnections {
 
   /// The listening channel is ready to accept.
   func read(on loop: any EventLoop, _ read: @escaping () -> Void) {
-    dropSilent()
     guard connections.count >= limits.connections else { return read() }
     heldRead = read
     checkForIdle(on: loop)
@@ -53,36 +47,9 @@ final class HTTPServerConnections {
       let (all, loop) = bound.value
       all.isChecking = false
       guard all.isCrowded else { return }
-      all.checkSilence()
       let patience = TimeAmount.milliseconds(Int64(all.limits.crowdedPatience))
       for connection in Array(all.connections.values) { connection.makeRoom(after: patience) }
       all.checkForIdle(on: loop)
-    }
-  }
-
-  /// Catches addresses that hold more connections without a request than their share, and makes room at their expense.
-  private func checkSilence() {
-    let silent = connections.values.compactMap { connection in
-      connection.silentSince.map { (address: connection.peer.address, since: $0) }
-    }
-    silence.check(silent, at: .now())
-    dropSilent()
-    acceptMore()
-  }
-
-  /// Where there is no room, closes connections that addresses caught before hold beyond their share, until there is room for one more.
-  private func dropSilent() {
-    let missing = connections.count - limits.connections + 1
-    guard missing > 0, silence.hasCaught else { return }
-    let silent = connections.values.compactMap { connection in
-      connection.silentSince.map { (address: connection.peer.address, since: $0, id: connection) }
-    }
-    let now = NIODeadline.now()
-    for connection in silence.surplus(silent, at: now).prefix(missing) {
-      silence.drop(connection.peer.address, at: now)
-      // Now, and not when the channel is closed: the next client is let in at once.
-      connections[ObjectIdentifier(connection)] = nil
-      connection.dropSilent()
     }
   }
 
@@ -92,7 +59,6 @@ final class HTTPServerConnections {
 
   func remove(_ connection: HTTPServerConnection) {
     guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-    if isCrowded, connection.silentSince != nil { silence.leave(connection.peer.address) }
     acceptMore()
     checkEmpty()
   }

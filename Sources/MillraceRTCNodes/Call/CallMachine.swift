@@ -12,11 +12,11 @@ internal import MillraceRTCWire
 ///         waiting ────┘        lost: everything ends, then the next attempt after its back-off
 /// ```
 ///
-/// A call as a client stands and falls with its main session, number 0, and where there is none, with the failure of its last session,
+/// A call as a client ends with its main session, number 0, and where there is none, with the failure of its last session,
 /// unless that was refused; what else ends or fails, does so alone. A call as a server outlives its sessions, and one in a room a main
-/// session that the peer has ended: another follows (`Settings.renewsSession`). Where the network is
-/// interrupted, ICE is restarted once, if the signalling can; then everything is recreated, the old resource first released. Calls come
-/// from one thread; time never runs backwards. Every input is legal in every phase.
+/// session that the peer has ended: another follows (`Settings.renewsSession`). Where the network is interrupted, ICE is restarted once, if
+/// the signalling can; then everything is recreated, the old resource first released. Calls come from one thread; time never runs
+/// backwards. Every input is legal in every phase.
 struct CallMachine {
   struct Settings {
     var signal, media, interruption, restart: Nanoseconds
@@ -35,6 +35,8 @@ struct CallMachine {
 
   /// A connection without any media to wait for is of use after this time: the back-off starts again.
   private static let stable: Nanoseconds = .milliseconds(5_000)
+  /// Sessions that may follow each other before anything is received: a peer that ends them all is tried again as one that cannot be reached.
+  private static let mostRenewals = 5
 
   static let mostSessions = 1_000
 
@@ -47,6 +49,8 @@ struct CallMachine {
   private var isUp = false
   private var failingSince: Nanoseconds?
   private var stableAt: Nanoseconds?
+  /// Sessions that have replaced others since the last success.
+  private var renewals = 0
   private var actions: [CallAction] = []
   /// Of the present signalling.
   var traits = SignalTraits()
@@ -321,6 +325,7 @@ struct CallMachine {
 
   private mutating func noteSuccess() {
     stableAt = nil
+    renewals = 0
     failingSince = nil
     policy.noteSuccess()
   }
@@ -334,11 +339,16 @@ struct CallMachine {
   /// A session is over without a failure.
   private mutating func ended(_ id: SignalSessionID, tells: Bool, at now: Nanoseconds) {
     guard sessions[id] != nil else { return }
-    if isMain(id), !settings.renewsSession {
+    guard isMain(id) else { return end(id, tells: tells, nil) }
+    guard settings.renewsSession else {
       return fail(RTCError.ended.error("the peer has ended the session"), at: now)
     }
+    renewals += 1
+    guard renewals <= Self.mostRenewals else {
+      return fail(RTCError.network.error("the peer ends every session soon after its beginning"), at: now)
+    }
     end(id, tells: tells, nil)
-    if isMain(id) { change(.reconnecting) }
+    change(.reconnecting)
   }
 
   private mutating func failed(_ id: SignalSessionID, _ error: DialogError, tells: Bool, at now: Nanoseconds)

@@ -73,7 +73,7 @@ final class CallSession {
 
   /// - Parameters:
   ///   - peer: the name that the signalling gives; nil: none.
-  ///   - begun: when the attempt began.
+  ///   - begun: when the attempt began, or the session where it replaces another.
   init(
     _ id: SignalSessionID, peer: String?, isOfferer: Bool, begun: Nanoseconds, _ context: CallContext,
     channels: SessionChannels
@@ -124,6 +124,7 @@ final class CallSession {
     soundSources = []
     pictureSources = []
     pictureGaps = []
+    for (track, place) in slots.taken { assign(place, track, to: nil) }
   }
 
   // MARK: Media of this side
@@ -162,7 +163,10 @@ final class CallSession {
 
   /// Says whose packets a medium carries from now on.
   func assign(mid: String, _ track: DialogTrack, to peer: String?) {
-    guard let place = place(of: mid, track == .audio ? .audio : .video) else { return }
+    if let place = place(of: mid, track == .audio ? .audio : .video) { assign(place, track, to: peer) }
+  }
+
+  private func assign(_ place: Int, _ track: DialogTrack, to peer: String?) {
     slots.assign(track, place, to: peer)
     context.post(
       .extra(

@@ -8,6 +8,11 @@ struct CallSlots: Sendable {
   /// The places of the sounds of those who are seen, by the place of their pictures.
   private var matched: [UInt8] = []
 
+  /// The places that somebody has.
+  var taken: [(track: DialogTrack, place: Int)] {
+    sounds.keys.sorted().map { (.audio, $0) } + pictures.keys.sorted().map { (.video, $0) }
+  }
+
   /// Puts somebody, or nobody, into a slot.
   mutating func assign(_ track: DialogTrack, _ place: Int, to peer: String?) {
     if track == .audio { sounds[place] = peer } else { pictures[place] = peer }

@@ -1,6 +1,6 @@
 internal import MillraceRTCWire
 
-/// Times of a session that were told, in milliseconds since its attempt began.
+/// Times of a session that were told, in milliseconds since its beginning (`CallSession`).
 struct CallLatencies: OptionSet {
   let rawValue: UInt8
 

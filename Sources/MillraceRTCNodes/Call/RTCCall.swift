@@ -54,6 +54,8 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
   /// It has been connected; and as a server, it had sessions since, and has none.
   private var hasConnected = false
   private var isDeserted = false
+  /// The beginning of the attempt from which the times of a session were counted last.
+  private var timedAttempt: Nanoseconds?
   /// When the inputs were seen to have ended.
   private var drainsSince: Nanoseconds?
   private var conclusion: (error: DialogError?, isReported: Bool)?
@@ -330,7 +332,7 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
 
   private func session(_ id: SignalSessionID) -> CallSession? { sessions.first { $0.id == id } }
 
-  /// The one with which a call as a client stands and falls.
+  /// The one whose end is that of a call as a client.
   private func isMain(_ session: CallSession) -> Bool { !machine.traits.isServer && session.id.number == 0 }
 
   private func offer(
@@ -365,7 +367,10 @@ final class RTCCall: RTCLoopMember, @unchecked Sendable {
 
   private func add(_ id: SignalSessionID, peer: String?, isOfferer: Bool, at now: Nanoseconds) -> CallSession
   {
-    let begun = machine.traits.isServer ? now : signals.begunAt
+    // The first session of an attempt counts from the attempt's beginning, one that replaces it from its own.
+    let isFirst = !machine.traits.isServer && timedAttempt != signals.begunAt
+    if isFirst { timedAttempt = signals.begunAt }
+    let begun = isFirst ? signals.begunAt : now
     let session = CallSession(
       id, peer: peer, isOfferer: isOfferer, begun: begun, context, channels: SessionChannels(channels))
     session.isSoundMuted = hearsNew[.audio] == false

@@ -7,7 +7,8 @@ internal import MillraceService
 /// `rtc.peer`: a session with one other side by offer and answer, in an open room (Documentation/room.md), or over links of the graph.
 ///
 /// - In `audio`, `video`, `data`: what is sent; out: what the other side sends. `control`: commands.
-/// - With `url`: the other side is a member of a room, named by `peer` or `with`, or the first one that answers. The hub need not carry media.
+/// - With `url`: the other side is a member of a room, named by `peer` or `with`, or the first one that answers. The hub need not carry
+///   media.
 /// - Without: `events` says to the other side, and `control` hears from it, `extra` `sdp`, `candidate` and `hangUp` (`LinkMessage`); how
 ///   they get there is up to the graph. The node that `offers` begins, and ends with its session; the other waits for offers, and
 ///   continues after each session. What the other side says wrongly is an event `error`, and changes nothing.

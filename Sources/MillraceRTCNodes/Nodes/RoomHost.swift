@@ -141,6 +141,7 @@ final class HostedRoomClient: Signalling {
 
   func begin(_ report: @escaping @Sendable (SignalEvent) -> Void) {
     host.whenReady { [self] result in
+      guard !state.withLock({ $0.isEnded }) else { return }
       switch result {
       case .failure(let error): report(.closed(error))
       case .success(let server): join(server, report)

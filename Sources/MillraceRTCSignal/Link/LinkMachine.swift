@@ -210,7 +210,7 @@ struct LinkMachine: Sendable {
 
   private mutating func answerAgain(_ sdp: String, _ author: Author) {
     guard let id = session?.id, let phase = session?.phase else { return }
-    if phase != .answering { session?.resumed = phase }
+    if session?.laterOffers == 0 { session?.resumed = phase }
     session?.phase = .answering
     session?.laterOffers += 1
     session?.ignoresOffer = false
@@ -269,7 +269,7 @@ struct LinkMachine: Sendable {
     case .waits where !waits:
       let error = RTCError.network.error("the other side has given the session up, and waits for an offer")
       steps.append(.report(.sessionFailed(session.id, error)))
-    // Its ICE has begun again, and cannot go back.
+    // ICE of this side has begun again, and cannot go back.
     case .refused where !waits && session.wasStable:
       let error = RTCError.network.error("the other side refuses to restart the session; its events say why")
       steps.append(.report(.sessionFailed(session.id, error)))
@@ -312,7 +312,7 @@ struct LinkMachine: Sendable {
     self.session?.laterOffers -= 1
     if session.laterOffers == 1 {
       self.session?.phase = session.resumed
-      self.session?.ignoresOffer = true
+      self.session?.ignoresOffer = session.resumed != .answering
     }
     steps.append(.send(.hangUp(.refused(error), session: session.name)))
   }

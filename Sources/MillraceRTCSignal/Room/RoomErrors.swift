@@ -97,7 +97,7 @@ struct RoomErrors: Sendable {
         .notFound, "has no hub at this path (status \(status)); it is usually \(RoomWire.path)")
     case 429, 502, 503, 504:
       return error(.tooManyRequests, "cannot be reached now (status \(status))")
-    // 502 to 504 are above; 501 and 505 stay as they are.
+    // 502 to 504 are above; 501 and 505 would come again.
     case 408, 425, 500, 506...599:
       return error(
         .signalRefused, "failed to take the connection (status \(status)); its log may say why", .reconnect)

@@ -11,8 +11,8 @@ package import MillraceDialog
 ///
 /// Runs on one loop; all calls from any thread.
 package final class RoomPeerClient: Signalling {
-  /// Milliseconds by which a caller must wait longer for an answer than `RoomClientSettings.timeout`: after that this client offers the next
-  /// member a session, or says which one has not answered.
+  /// Milliseconds by which a caller must wait longer for an answer than `RoomClientSettings.timeout`: at that time this client offers the
+  /// next member a session, or says which one has not answered.
   package static let grace = 1_000
 
   private let client: RoomClient

@@ -125,6 +125,7 @@ struct RoomPeerSession: RoomSessions {
     let peer = change.member.peer
     if case .left = change.kind {
       present.removeAll { $0.peer == peer }
+      silent.remove(peer)
       guard target?.peer == peer else { return }
       target = nil
       endSession()
@@ -150,8 +151,8 @@ struct RoomPeerSession: RoomSessions {
     actions.append(.report(.wantsOffer(id, media, servers: servers)))
   }
 
-  /// The offer has no answer: takes the next member that is wanted. It is offered a session even if it has joined later: what it has offered
-  /// meanwhile was not taken.
+  /// The offer has no answer: takes the next member that is wanted. It is offered a session even if it has joined later: what it has
+  /// offered meanwhile was not taken.
   private mutating func giveUpOffer() {
     guard let old = session?.id, let target else { return }
     session = nil
@@ -226,7 +227,7 @@ struct RoomPeerSession: RoomSessions {
   }
 
   private mutating func answerAgain(_ sdp: String, _ id: SignalSessionID, _ peer: RoomName) {
-    if let phase = session?.phase, phase != .answering { session?.resumed = phase }
+    if let phase = session?.phase, session?.laterOffers == 0 { session?.resumed = phase }
     session?.phase = .answering
     session?.laterOffers += 1
     session?.ignoresOffer = false
@@ -298,7 +299,7 @@ struct RoomPeerSession: RoomSessions {
     self.session?.laterOffers -= 1
     guard session.laterOffers == 1 else { return }
     self.session?.phase = session.resumed
-    self.session?.ignoresOffer = true
+    self.session?.ignoresOffer = session.resumed != .answering
   }
 
   private mutating func send(_ kind: RoomDescription.Kind, _ sdp: String) {

@@ -256,8 +256,8 @@ final class LiveHub: Sendable {
 
   // MARK: Files
 
-  /// Begins to take the content of a file; see `RoomHub`. A ticket that is refused because others are sending is still good.
-  /// `endUpload` follows. On the loop, as all about files.
+  /// Begins to take the content of a file; see `RoomHub`. A ticket that is refused because others are sending is still good. Where it
+  /// succeeds, `endUpload(by:)` follows. On the loop, as all about files.
   func beginUpload(
     _ ticket: String, length: Int?, from address: String
   ) -> Result<RoomUpload, RoomFileRefusal> {

@@ -6,8 +6,8 @@ struct RoomFileTransfers: Sendable {
   private(set) var count = 0
 
   /// - Parameters:
-  ///   - most: how many may run at once
-  ///   - mostOfAddress: the same, of one address
+  ///   - most: how many may run at once.
+  ///   - mostOfAddress: how many of one address may.
   init(_ most: Int, ofAddress mostOfAddress: Int) {
     self.most = most
     self.mostOfAddress = mostOfAddress

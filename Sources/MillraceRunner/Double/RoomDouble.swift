@@ -57,6 +57,8 @@
       settings.hub = members.hub(key: key)
       settings.hasPage = members.page
       settings.admission = .loadTest
+      // One address that opens connections and says nothing leaves room for others.
+      settings.admission.halfOpenPerAddress = max(32, settings.hub.connectionsPerAddress / 4)
       settings.admission.origins = members.origins
       settings.admission.hosts = members.hosts
       settings.admission.allowsPlaintext = members.plain

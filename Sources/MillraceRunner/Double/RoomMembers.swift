@@ -17,7 +17,7 @@
       "ringingSeconds",
     ]
     private static let mostOfLimit = 1_000_000
-    private static let mostOf = ["membersPerRoom": 150]
+    private static let mostOf = ["membersPerRoom": 150, "messageBytesPerSecond": 1_000_000_000]
 
     static let names =
       ["media", "keepsFirst", "page", "servers", "host", "origins", "hosts", "plain"] + limits

@@ -122,8 +122,8 @@ package protocol Signalling: AnyObject, Sendable {
   func begin(_ report: @escaping @Sendable (SignalEvent) -> Void)
   /// The description of this side: the offer that was asked for, or the answer.
   func describe(_ session: SignalSessionID, sdp: String)
-  /// This side refuses the latest offer of the other side for a session that runs: the session continues as before. The other side is
-  /// told where the form has a message for it.
+  /// This side refuses the latest offer of the other side for a session that runs: the session continues as before. The other side
+  /// learns of it where the form has a message for that.
   /// - Parameter text: what is wrong and the cure; no secret.
   func refuse(_ session: SignalSessionID, _ error: RTCError, _ text: String)
   /// A further candidate of this side; nil: no more follow. Ignored where `isTrickle` is false.

@@ -89,13 +89,15 @@ private func frame(_ number: UInt8, isKey: Bool = true) -> [UInt8] {
   private static let sections: [MediaSection] = [.audio(codecs: [.opus]), .video(codecs: [.vp8])]
 
   /// A call with two slots of sound, the media 1 and 2, and three of pictures, 4 to 6.
-  private func connect(_ loop: RTCLoop) async throws -> (CallBench, SlotPeer) {
+  private func connect(
+    _ loop: RTCLoop, _ change: (inout RTCCallSettings) -> Void = { _ in }
+  ) async throws -> (CallBench, SlotPeer) {
     var settings = RTCCallSettings()
     settings.session.sections = Self.sections
     let exchange = MemorySwitch()
     let peer = SlotPeer(
       exchange.answering(isServer: true), settings.sections(for: Self.media, soundCodec: 0), on: loop)
-    let a = CallBench(exchange.calling(Self.media), on: loop, Self.sections)
+    let a = CallBench(exchange.calling(Self.media), on: loop, Self.sections, change)
     a.call.start()
     try await untilCalls(a) { a.isUp && peer.isUp.withLock { $0 } }
     return (a, peer)
@@ -166,6 +168,30 @@ private func frame(_ number: UInt8, isKey: Bool = true) -> [UInt8] {
     #expect(all.map { $0["track"]?.string } == ["audio", "video", "video", "video"])
     #expect(all.map { $0["slot"]?.integer } == [2, 1, 2, 2])
     #expect(all.map { $0["peer"]?.string } == ["ann", "bob", "ann", nil])
+    try await stop(a, peer, loop)
+  }
+
+  @Test("a session that another replaces leaves its slots empty, and the times of the other are its own")
+  func replaced() async throws {
+    let loop = try RTCLoop()
+    defer { loop.stop() }
+    let (a, peer) = try await connect(loop) { $0.renewsSession = true }
+    func signalled() -> [Double] {
+      a.events.filter { $0.name == "latency" && $0.members["name"]?.string == "signalled" }
+        .compactMap { $0.members["ms"]?.double }
+    }
+    a.end.report(.slot(mid: "2", track: .audio, peer: "ann"))
+    a.end.report(.slot(mid: "4", track: .video, peer: "bob"))
+    try await untilCalls(a) { slots(a).count == 2 && signalled().count == 1 }
+    let begun = ContinuousClock.now
+    a.end.report(.sessionEnded(SignalSessionID(0)))
+    a.end.report(.wantsOffer(SignalSessionID(0), Self.media, servers: []))
+    try await untilCalls(a) { signalled().count == 2 }
+    let most = (ContinuousClock.now - begun) / .milliseconds(1)
+    #expect(signalled()[1] <= most)
+    let emptied = slots(a).dropFirst(2)
+    #expect(emptied.map { $0["track"]?.string } == ["audio", "video"])
+    #expect(emptied.map { $0["slot"]?.integer } == [2, 1] && emptied.allSatisfy { $0["peer"] == nil })
     try await stop(a, peer, loop)
   }
 

@@ -60,10 +60,6 @@ enum LaterOfferFault: CaseIterable, Sendable {
 struct LaterOfferTests {
   private static let fresh = ICECredentials(fragment: "again", password: "another-password-of-22-letters")
 
-  private func until(_ condition: () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
-  }
-
   /// Two sides with sound and pictures that are connected; `a` has offered.
   private func connected(on loop: RTCLoop) async throws -> (a: SessionEnd, b: SessionEnd) {
     let identity = try DTLSIdentity()
@@ -71,13 +67,7 @@ struct LaterOfferTests {
       $0.sections = [.audio(), .video(codecs: [.vp8])]
     }
     let (a, b) = (SessionEnd(on: loop, identity, sections), SessionEnd(on: loop, identity, sections))
-    loop.perform {
-      a.onDescription = { b.session?.answer($0) }
-      b.onDescription = { a.session?.accept($0) }
-      a.onCandidate = { b.session?.add($0) }
-      b.onCandidate = { a.session?.add($0) }
-      a.session?.offer()
-    }
+    connect(a, b, on: loop)
     try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
     // What one side describes from here on is not for the other.
     await on(loop) { (a.onDescription, b.onDescription) = (nil, nil) }

@@ -8,10 +8,6 @@ import Testing
 /// no real time passes.
 @Suite("sessions of WebRTC with a silent peer", .timeLimit(.minutes(30)))
 struct SessionSilenceTests {
-  private func until(_ condition: () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
-  }
-
   /// Sends sound until a packet of it has come.
   private func hear(_ a: SessionEnd, _ b: SessionEnd, on loop: RTCLoop) async throws {
     let count = a.seen.withLock { $0.payloads.count }
@@ -46,13 +42,7 @@ struct SessionSilenceTests {
       $0.recovery = .milliseconds(600_000)
     }
     let b = SessionEnd(on: loop, identity)
-    loop.perform {
-      a.onDescription = { b.session?.answer($0) }
-      b.onDescription = { a.session?.accept($0) }
-      a.onCandidate = { b.session?.add($0) }
-      b.onCandidate = { a.session?.add($0) }
-      a.session?.offer()
-    }
+    connect(a, b, on: loop)
     try await until { [a, b].allSatisfy { $0.seen.withLock { $0.states.last } == .connected } }
 
     let time = Locked(Clock(.realtime).now)

@@ -66,23 +66,24 @@ final class SessionEnd: RTCSessionObserver, @unchecked Sendable {
   func sessionReceived(_ event: DataChannelEvent) { seen.withLock { $0.events.append(event) } }
 }
 
+/// Waits for what another thread does.
+func until(_ condition: () -> Bool) async throws {
+  while !condition() { try await Task.sleep(for: .milliseconds(2)) }
+}
+
+/// Offers from one end to the other.
+func connect(_ a: SessionEnd, _ b: SessionEnd, on loop: RTCLoop) {
+  loop.perform {
+    a.onDescription = { b.session?.answer($0) }
+    b.onDescription = { a.session?.accept($0) }
+    a.onCandidate = { b.session?.add($0) }
+    b.onCandidate = { a.session?.add($0) }
+    a.session?.offer()
+  }
+}
+
 @Suite("sessions of WebRTC", .timeLimit(.minutes(30)))
 struct RTCSessionTests {
-  func until(_ condition: () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
-  }
-
-  /// Offers from one end to the other.
-  func connect(_ a: SessionEnd, _ b: SessionEnd, on loop: RTCLoop) {
-    loop.perform {
-      a.onDescription = { b.session?.answer($0) }
-      b.onDescription = { a.session?.accept($0) }
-      a.onCandidate = { b.session?.add($0) }
-      b.onCandidate = { a.session?.add($0) }
-      a.session?.offer()
-    }
-  }
-
   @Test("an offer and an answer connect two sides, which hear each other")
   func hears() async throws {
     let loop = try RTCLoop()

@@ -8,10 +8,6 @@ import Testing
 struct SeveralMediaSessionTests {
   private static let slots = 8
 
-  private func until(_ condition: () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
-  }
-
   /// What a member of a room offers: its own sound and pictures, and places for those of others.
   private func offered() -> [MediaSection] {
     var list = [MediaSection.audio(), .video(.sendOnly, codecs: [.vp8])]
@@ -38,16 +34,6 @@ struct SeveralMediaSessionTests {
       SessionEnd(on: loop, identity) { $0.sections = own },
       SessionEnd(on: loop, identity) { $0.sections = other }
     )
-  }
-
-  private func connect(_ a: SessionEnd, _ b: SessionEnd, on loop: RTCLoop) {
-    loop.perform {
-      a.onDescription = { b.session?.answer($0) }
-      b.onDescription = { a.session?.accept($0) }
-      a.onCandidate = { b.session?.add($0) }
-      b.onCandidate = { a.session?.add($0) }
-      a.session?.offer()
-    }
   }
 
   private func media(_ end: SessionEnd, on loop: RTCLoop) async throws -> [SessionMedium] {

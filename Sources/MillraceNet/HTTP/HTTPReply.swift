@@ -49,8 +49,8 @@ public final class HTTPReply: Sendable {
   /// Continues reading.
   public func resume() { onLoop { $0.setPaused(false) } }
 
-  /// Calls `body` on the server's thread when the exchange is over, at once where it is over already: nil when the answer was sent, or why it was not, for example because
-  /// the client has gone (`lost`), or read nothing for as long as the limits allow (`timeout`).
+  /// Calls `body` on the server's thread when the exchange is over, at once where it is over already: nil when the answer was sent, or why
+  /// it was not, for example because the client has gone (`lost`), or read nothing for as long as the limits allow (`timeout`).
   public func whenOver(_ body: @escaping @Sendable (NetError?) -> Void) {
     let state = state
     let observe: @Sendable () -> Void = {

@@ -334,27 +334,6 @@ private let echoBody: @Sendable (HTTPServer.Request, HTTPReply) -> Void = { requ
     await server.stop()
   }
 
-  @Test("the end of an exchange is reported though its code has let the reply go and the client has gone")
-  func abandoned() async throws {
-    let (begun, over) = (Locked(0), Locked(0))
-    let server = try await serve { _ in
-      .stream(limit: 1_000) { reply in
-        begun.withLock { $0 += 1 }
-        reply.whenOver { _ in over.withLock { $0 += 1 } }
-        return { _ in }
-      }
-    }
-    try await blocking { [port = server.port] in
-      for _ in 0..<20 {
-        let connection = try RawConnection(port: port)
-        connection.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc")
-        connection.close()
-      }
-    }
-    try await until { begun.withLock { $0 } == 20 && over.withLock { $0 } == 20 }
-    await server.stop()
-  }
-
   @Test("an answer with a line break in a header is not sent")
   func invalidHeader() async throws {
     let server = try await serve { _ in

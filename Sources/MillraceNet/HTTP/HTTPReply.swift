@@ -49,18 +49,16 @@ public final class HTTPReply: Sendable {
   /// Continues reading.
   public func resume() { onLoop { $0.setPaused(false) } }
 
-  /// Calls `body` on the server's thread when the exchange is over, at once where it is over already: nil when the answer was sent, or why
-  /// it was not, for example because the client has gone (`lost`), or read nothing for as long as the limits allow (`timeout`).
+  /// Calls `body` on the server's thread when the exchange is over: nil when the answer was sent, or why it was not, for example because
+  /// the client has gone (`lost`), or read nothing for as long as the limits allow (`timeout`).
   public func whenOver(_ body: @escaping @Sendable (NetError?) -> Void) {
     let state = state
-    let observe: @Sendable () -> Void = {
+    gate.execute(on: loop) {
       switch state.value {
       case .open(let exchange): exchange.observers.append(body)
       case .over(let problem): body(problem)
       }
     }
-    // Not later: the exchange may be over by then, and know nothing of a reply that its receiver has let go.
-    if loop.inEventLoop { observe() } else { gate.execute(on: loop, observe) }
   }
 
   /// The exchange is over. On the loop.

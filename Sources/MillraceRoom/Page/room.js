@@ -52,6 +52,8 @@ const LONGEST_MS = 3_600_000;
 const LONGEST_TURN_MS = 20_000;
 const ESCAPE_MS = 1_500;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+// After a bot was cut off, its voice is silent for as long, in which what was under way comes in.
+const UNDER_WAY_MS = 300;
 // The label of data that is an event of a bot.
 const BOT_LABEL = 'dialog';
 // What has no place in a name: it breaks lines, or has text read in another direction (UAX #9), so that one name looks like another.
@@ -573,6 +575,22 @@ class Sound {
     element.play().catch((error) => { if (error.name === 'NotAllowedError') this.onBlocked(); });
   }
 
+  // What comes in of a medium is not heard for a while, or until `unhush`.
+  hush(key) {
+    const lane = this.#lanes.get(key);
+    if (!lane?.element) return;
+    clearTimeout(lane.hushed);
+    lane.element.muted = true;
+    lane.hushed = setTimeout(() => { lane.element.muted = false; }, UNDER_WAY_MS);
+  }
+
+  unhush(key) {
+    const lane = this.#lanes.get(key);
+    if (!lane?.element) return;
+    clearTimeout(lane.hushed);
+    lane.element.muted = false;
+  }
+
   // Measures the own microphone.
   listen(key, track) {
     this.remove(key);
@@ -877,7 +895,7 @@ class Dialogue {
   state = '';
   times = new Map();
 
-  // room: has `log`, `waterfall`, `voiceBefore(time)`, `speaker()`; person: the bot.
+  // room: has `log`, `waterfall`, `voiceBefore(time)`, `speaker()`, `hush(person)`, `unhush(person)`; person: the bot.
   constructor(room, person) {
     this.#room = room;
     this.#person = person;
@@ -895,7 +913,9 @@ class Dialogue {
       case 'replyStarted': this.#markAudio(time); break;
       // speech.play: the first byte came that long ago.
       case 'started': if (isPossible(event.waited)) this.#markAudio(time - event.waited); break;
-      case 'interrupted': this.#cut(event); break;
+      case 'interrupted': this.#cut(event); this.#hush(event); break;
+      case 'ducked': if (event.held === true) this.#hush(event); break;
+      case 'resumed': case 'replyAudible': this.#room.unhush(this.#person); break;
       case 'bargeIn': this.#cut({}); break;
       case 'heard': if (event.whole === false) this.#cut(event); break;
       case 'latency': this.#measured(event); break;
@@ -1025,6 +1045,9 @@ class Dialogue {
     if (isPossible(event.ms) && event.samples !== undefined) reply.heard = event.ms;
     this.#room.log.mark(reply.line, reply.heard === undefined ? 'interrupted' : `interrupted after ${seconds(reply.heard)}`);
   }
+
+  // What plays the bot's voice has stopped; a service's word may belong to an earlier answer.
+  #hush(event) { if (event.samples > 0 && event.repeated !== true) this.#room.hush(this.#person); }
 }
 
 // The event in a message: JSON with an "event"; null: there is none.
@@ -1499,6 +1522,15 @@ class Room {
       }
     }
   }
+
+  // A mix carries the others as well, and stays heard.
+  #audioOf(person) {
+    if (this.#mode !== 'forward') return [];
+    return [...this.slots.values()].filter(({ track, peer }) => track === 'audio' && peer === person.peer).map(({ mid }) => mid);
+  }
+
+  hush(person) { for (const mid of this.#audioOf(person)) this.sound.hush(mid); }
+  unhush(person) { for (const mid of this.#audioOf(person)) this.sound.unhush(mid); }
 
   // Whose sound a medium carries. In a mix: a bot's, as far as turns go.
   #heardBy(mid) {

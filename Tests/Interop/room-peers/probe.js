@@ -27,6 +27,20 @@ window.RTCPeerConnection = class extends window.RTCPeerConnection {
   }
 };
 
+// When what plays a track was muted and unmuted, by the track's id.
+const mutes = new Map();
+const muted = Object.getOwnPropertyDescriptor(HTMLMediaElement.prototype, 'muted');
+Object.defineProperty(HTMLMediaElement.prototype, 'muted', {
+  ...muted,
+  set(value) {
+    muted.set.call(this, value);
+    for (const { id } of this.srcObject?.getAudioTracks?.() ?? []) {
+      if (!mutes.has(id)) mutes.set(id, []);
+      mutes.get(id).push({ at: performance.now(), value });
+    }
+  },
+});
+
 // The record of a track, put together from what an analyser has kept: a level for each 10 ms. What was missed is null.
 class Ear {
   levels = [];
@@ -76,6 +90,13 @@ class Ear {
   between(from, to) {
     const begun = (this.#first * 1000) / RATE + this.#offset;
     return this.levels.map((level, index) => ({ at: begun + index * 10, level })).filter(({ at }) => at >= from && at < to);
+  }
+
+  // The same, as it is played.
+  played(from, to) {
+    const changes = mutes.get(this.track.id) ?? [];
+    const isMuted = (time) => changes.findLast(({ at }) => at <= time)?.value ?? false;
+    return this.between(from, to).map(({ at, level }) => ({ at, level: level === null || !isMuted(at) ? level : SILENT_DB }));
   }
 
   // The level of each frequency in the last 683 ms (Goertzel's algorithm with a Hann window), and of the whole.
@@ -184,6 +205,9 @@ window.probe = {
   tones: (name, frequencies) => earOf(name)?.tones(frequencies) ?? null,
   tonesOf: (mid, frequencies) => ears.get(mid)?.tones(frequencies) ?? null,
   levels(name, from, to = Infinity) { poll(); return earOf(name)?.between(from, to) ?? []; },
+  // When somebody was muted (`value` true) and unmuted since a time.
+  mutes: (name, from) => (mutes.get(earOf(name)?.track.id) ?? []).filter(({ at }) => at >= from),
+  played(name, from, to = Infinity) { poll(); return earOf(name)?.played(from, to) ?? []; },
   get mids() { return [...ears.keys()].filter((key) => key !== 'microphone'); },
   get connections() { return connections.length; },
   get userFragment() { return /a=ice-ufrag:(\S+)/.exec(connections.at(-1)?.currentLocalDescription?.sdp ?? '')?.[1] ?? null; },

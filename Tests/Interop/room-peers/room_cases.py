@@ -118,9 +118,9 @@ def hear_each_other(ann, ben):
 # The bot
 
 
-def first_sound(browser, name, start, floor=FLOOR):
-    """When somebody is first heard after a time."""
-    for one in browser.run(f"probe.levels('{name}', {start})"):
+def first_sound(browser, name, start, floor=FLOOR, kind="levels"):
+    """When somebody is first heard after a time; of the kind `played`, when it is not muted."""
+    for one in browser.run(f"probe.{kind}('{name}', {start})"):
         if one["level"] is not None and one["level"] > floor:
             return one["at"]
     return None
@@ -136,7 +136,7 @@ def answer(browser, after, who="the page", seconds=40):
 
 
 def cut(browser, interrupted, until):
-    """How long after the report of an interruption the voice was still heard, in ms; what is heard after that must be the next answer."""
+    """When the voice fell silent that was interrupted; nothing of it may come later. What comes after that must be the next answer."""
     sounds = [one["at"] for one in browser.run(f"probe.levels('Bot', {interrupted - 1000}, {until})")
               if one["level"] is not None and one["level"] > FLOOR]
     tail = [at for at in sounds if at > interrupted]
@@ -147,7 +147,11 @@ def cut(browser, interrupted, until):
             raise Failure(f"stale sound: {ms(at - interrupted)} after the interruption, behind a silence of {ms(at - last)}")
         last = at
     expect(last - interrupted < SILENT_WITHIN_MS, f"the voice was heard for {ms(last - interrupted)} after the interruption")
-    return (max(sounds) if sounds else interrupted) + 10 - interrupted
+    played = [one["at"] for one in browser.run(f"probe.played('Bot', {interrupted - 1000}, {until})")
+              if one["level"] is not None and one["level"] > FLOOR]
+    changes = browser.run(f"probe.mutes('Bot', {interrupted})")
+    expect(changes and changes[0]["value"], f"the page did not silence what was under way: {changes}")
+    return max(played) + 10
 
 
 @case
@@ -159,7 +163,8 @@ def bot(stage, kind=Browser):
     rows = "[...document.querySelectorAll('#turns li')].filter(row => row.querySelectorAll('.bar i').length > 1).length"
     interruption = page.wait("probe.dialogue().find(one => ['interrupted', 'bargeIn'].includes(one.event))", "nothing was interrupted", 30)
     second, second_heard = answer(page, interruption["at"])
-    tail = cut(page, interruption["at"], second)
+    silent = cut(page, interruption["at"], second)
+    wait_for(lambda: first_sound(page, "Bot", second, kind="played"), "the page plays no further answer")
     spoken = first_sound(page, "microphone", heard + 500)
     page.wait(f"{rows} > 1", "there are not two rows of times")
     page.wait("[...document.querySelectorAll('#log li')].filter(row => row.textContent.includes('(you spoke)')).length > 1",
@@ -173,7 +178,7 @@ def bot(stage, kind=Browser):
     waits = [turn["steps"][-1]["ms"] for turn in page.run("millrace.turns") if turn["steps"]]
     return (f"joined after {ms(page.run('millrace.joinedMs'))}, heard {ms(heard - began)} after the bot began, turns "
             f"{' and '.join(map(ms, waits))} from the end of speech; interrupted {ms(interruption['at'] - spoken)} after the voice began, "
-            f"silent {ms(tail)} later")
+            f"silent after {ms(silent - spoken)}")
 
 
 @case

@@ -5,15 +5,16 @@
                                       /refuse answers 401 without the key, /slow never answers
   aio.py whip URL FREQUENCY SECONDS [--video h264|vp8] [--data]
   aio.py whep URL FOLDER/NAME.wav SECONDS [--video]
-  aio.py bridge JANUS ROOM FREQUENCY FOLDER/NAME.wav SECONDS
+  aio.py bridge JANUS ROOM FREQUENCY FOLDER/NAME.wav
 
-Each prints a line of JSON with what it has seen when it ends.
+Each prints a line of JSON with what it has seen when it ends. `bridge` prints "ready" when it is in the room, and leaves at SIGTERM.
 """
 import argparse
 import asyncio
 import fractions
 import json
 import math
+import signal
 import struct
 import sys
 import time
@@ -312,12 +313,12 @@ async def bridge(options):
                   {"janus": "message", "body": {"request": "configure", "muted": False}, "jsep": {"type": "offer", "sdp": sdp}})
         answer = await wait(lambda event: "jsep" in event)
         await connection.setRemoteDescription(RTCSessionDescription(answer["jsep"]["sdp"], "answer"))
-        end = time.monotonic() + options.seconds
-        while time.monotonic() < end:
-            try:
-                await asyncio.wait_for(wait(lambda event: False), end - time.monotonic())
-            except asyncio.TimeoutError:
-                break
+        # Events are fetched all the time, since Janus ends a session that asks for none.
+        leave, events = asyncio.Event(), asyncio.ensure_future(wait(lambda event: False))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave.set)
+        print("ready", flush=True)
+        await leave.wait()
+        events.cancel()
         await ask(place, {"janus": "destroy"})
         ear.close()
         await connection.close()
@@ -349,7 +350,6 @@ def main():
     one.add_argument("room", type=int)
     one.add_argument("frequency", type=int)
     one.add_argument("path")
-    one.add_argument("seconds", type=float)
     options = parser.parse_args()
     try:
         asyncio.run(globals()[options.command](options))

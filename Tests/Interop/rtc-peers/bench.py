@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -50,7 +51,7 @@ class Bench:
     def result(self, process, seconds):
         """What a peer has printed at its end."""
         output, errors = finish(process, seconds)
-        lines = [line for line in output.splitlines() if line.startswith("{")]
+        lines = [line for line in output.splitlines() if line.startswith("{") and line.endswith("\n")]
         if not lines:
             raise Failure(f"the peer has said nothing: {errors.strip().splitlines()[-1:]}")
         return json.loads(lines[-1])
@@ -80,9 +81,9 @@ class Bench:
         return path
 
     def run(self, name, nodes, links, seconds, environment=None):
-        """Starts Millrace on the near side for `seconds`; `finish` waits for it."""
+        """Starts Millrace on the near side for `seconds`, or until `hang_up`; `finish` waits for it."""
         return self.start(
-            "near", "timeout", "--kill-after=5", seconds + 30, self.millrace, "run", self.graph(name, nodes, links), "--duration",
+            "near", "timeout", "--foreground", "--kill-after=5", seconds + 30, self.millrace, "run", self.graph(name, nodes, links), "--duration",
             f"{seconds}s", "--quiet", environment=environment or {})
 
     def path(self, name):
@@ -91,7 +92,7 @@ class Bench:
     def events(self, name):
         """The events of a log, in their order."""
         with open(self.path(name), errors="replace") as file:
-            return [json.loads(line) for line in file if line.startswith("{")]
+            return [json.loads(line) for line in file if line.startswith("{") and line.endswith("\n")]
 
 
 def end(process):
@@ -112,6 +113,12 @@ def kill(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, 9)
     process.wait()
+
+
+def hang_up(process):
+    """Has Millrace end in good order, and waits for it: `timeout` passes the signal on."""
+    process.send_signal(signal.SIGINT)
+    return succeed(process, 60)
 
 
 def finish(process, seconds):

@@ -11,12 +11,14 @@ import traceback
 
 import network
 import sound
-from bench import HERE, Bench, Failure, end, finish, kill, succeed
+from bench import HERE, Bench, Failure, end, finish, hang_up, kill, succeed
 from network import FAR, FAR6, FAR_LOSSY, NEAR, NEAR6, NEAR_LOSSY
 
 JANUS, JANUS_LITE, AIO, TURN = 8088, 8089, 8070, 3478
 # Pairs for RTP and RTCP.
 PLAIN_PORTS = itertools.count(6000, 4)
+# How long Millrace waits at most for peers that begin when they can; `hang_up` ends it before.
+PATIENCE = 90
 CASES = {}
 
 
@@ -155,17 +157,19 @@ def mixed(bench, room):
     """Two of Millrace and one of aiortc in a room: each hears the others and not itself."""
     name = f"bridge-{room}"
     node = {"type": "rtc.janus", "url": janus(bench), "plugin": "audiobridge", "room": str(room)}
+    # In the room before the others come, and until they have gone.
+    third = bench.serve("python3", HERE / "aio.py", "bridge", janus(bench), room, 900, bench.path(name + "-c.wav"),
+                        log=f"{name}-c.log", until="ready", seconds=PATIENCE)
     first = talk(bench, name + "-a", {**node, "display": "a"}, 440, 9)
     second = talk(bench, name + "-b", {**node, "display": "b"}, 600, 9)
-    third = bench.aio("bridge", janus(bench), room, 900, bench.path(name + "-c.wav"), 7)
-    bench.result(third, 60)
     for process in (first, second):
         succeed(process, 60)
+    end(third)
     seen = [sound.check_tone(bench.path(f"{name}-{one}.wav"), wanted, absent, 0.6) for one, wanted, absent in (
         ("a", [600], [440]), ("b", [440], [600]))]
-    rate, samples = sound.read(bench.path(f"{name}-c.wav"))
-    middle = samples[len(samples) // 2 : len(samples) // 2 + rate]
-    shares = [sound.tone(middle, rate, frequency) for frequency in (440, 600, 900)]
+    # The two are loudest where both speak.
+    rate, loudest = sound.loudest(bench.path(f"{name}-c.wav"))
+    shares = [sound.tone(loudest, rate, frequency) for frequency in (440, 600, 900)]
     if min(shares[:2]) < 0.3 or shares[2] > 0.05:
         raise Failure(f"aiortc heard {shares}")
     if not said(bench, f"{name}-a", "peer", change="joined"):
@@ -232,18 +236,23 @@ def janus_streaming(bench):
 def janus_text_room(bench):
     node = {"type": "rtc.janus", "url": janus(bench), "plugin": "textroom", "room": "1234", "plain": True}
 
-    def chat(name, text):
-        nodes = {"call": {**node, "display": name}, "log": log(bench.path(f"text-{name}.jsonl")),
-                 "say": program(f"sleep 4; echo '{text}'; sleep 3")}
-        return bench.run(f"text-{name}", nodes, ["call.events -> log.in1", "say -> call.data"], 8)
+    go = pathlib.Path(bench.path("text-go"))
 
-    both = [chat("ann", "hello from ann"), chat("bob", "hello from bob")]
-    for process in both:
-        succeed(process, 60)
-    heard = [any("hello from " + other in json.dumps(event) for event in said(bench, f"text-{name}", "data"))
-             for name, other in (("ann", "bob"), ("bob", "ann"))]
-    if not all(heard):
-        raise Failure(f"a message has not come: {heard}")
+    def chat(name):
+        nodes = {"call": {**node, "display": name}, "log": log(bench.path(f"text-{name}.jsonl")),
+                 "say": program(f"until [ -e '{go}' ]; do sleep 0.1; done; echo 'hello from {name}'; sleep {PATIENCE}")}
+        return bench.run(f"text-{name}", nodes, ["call.events -> log.in1", "say -> call.data"], PATIENCE)
+
+    def has(name, event, text, **members):
+        log = pathlib.Path(bench.path(f"text-{name}.jsonl"))
+        return log.exists() and any(text in json.dumps(one) for one in said(bench, f"text-{name}", event, **members))
+
+    both = {name: chat(name) for name in ("ann", "bob")}
+    wait_until(lambda: all(has(name, "state", "", state="listening") for name in both), "not both are in the room", PATIENCE)
+    go.touch()
+    wait_until(lambda: has("ann", "data", "hello from bob") and has("bob", "data", "hello from ann"), "a message has not come")
+    for process in both.values():
+        hang_up(process)
     return "a message each way"
 
 
@@ -297,10 +306,10 @@ def whip_into(bench, name, *options, node=None, host=NEAR, key=None):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, **(node or {})},
              "log": log(bench.path(f"{name}.jsonl")), "ear": ear(bench.path(f"{name}.wav"))}
-    process = bench.run(name, nodes, ["call.events -> log.in1", "call.audio -> ear"], 8)
+    process = bench.run(name, nodes, ["call.events -> log.in1", "call.audio -> ear"], PATIENCE)
     wait_for_port(bench, host, port)
     seen = bench.result(bench.aio("whip", f"http://{host_of(host)}:{port}/in", 440, 5, *options, *(["--key", key] if key else [])), 60)
-    succeed(process, 60)
+    hang_up(process)
     if seen.get("state") != "connected" or seen.get("deleted") != 200:
         raise Failure(f"aiortc: {seen}")
     return seen
@@ -332,10 +341,10 @@ def aiortc_wrong_key(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "bearer": "right"},
              "ear": ear(bench.path("wrong-key.wav"))}
-    process = bench.run("wrong-key", nodes, ["call.audio -> ear"], 4)
+    process = bench.run("wrong-key", nodes, ["call.audio -> ear"], PATIENCE)
     wait_for_port(bench, NEAR, port)
     seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--key", "wrong"), 60)
-    succeed(process, 60)
+    hang_up(process)
     if not seen.get("failed", "").startswith("401"):
         raise Failure(f"aiortc: {seen}")
     return "401"
@@ -355,12 +364,12 @@ def aiortc_from_whep_server(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port), "path": "/out", "plain": True}, "tone": tone(440)}
     more, ways = pictures("vp8", film(bench))
-    process = bench.run("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways], 12)
+    process = bench.run("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways], PATIENCE)
     wait_for_port(bench, NEAR, port)
     viewers = [bench.aio("whep", f"http://{NEAR}:{port}/out", bench.path(f"whep-out-{number}.wav"), 5, "--video") for number in (1, 2)]
     seen = [bench.result(viewer, 60) for viewer in viewers]
-    succeed(process, 60)
-    # 15 a second; a viewer in Python may begin late, and decode slowly.
+    hang_up(process)
+    # 15 a second; a viewer in Python may decode slowly.
     if any(one["pictures"] < 10 for one in seen):
         raise Failure(f"aiortc: {seen}")
     return f"2 viewers, {seen[0]['pictures']} pictures, " + sound.check_tone(bench.path("whep-out-1.wav"), [440], seconds=0.6)
@@ -372,10 +381,10 @@ def aiortc_data(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "mode": "sendrecv"}, "tone": tone(600),
              "ear": ear(bench.path("data.wav"))}
-    process = bench.run("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}], 8)
+    process = bench.run("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}], PATIENCE)
     wait_for_port(bench, NEAR, port)
     seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--data"), 60)
-    succeed(process, 60)
+    hang_up(process)
     if seen.get("sent") != 21 or seen.get("echoed") != 21:
         raise Failure(f"aiortc: {seen}")
     return "20 messages of 4,096 bytes and one of 51,200 came back"
@@ -432,10 +441,10 @@ def published(bench, codec):
         "ear": ear(bench.path(f"{name}.wav")), "decode": {"type": "video.decode", "width": 320, "height": 240},
         "jpeg": {"type": "video.sample", "interval": 200}, "write": {"type": "image.write", "path": bench.path(name + "-{number}.jpg")}}
     links = ["call.audio -> ear", "call.video -> decode -> jpeg -> write", "decode.events -> call.control"]
-    process = bench.run(name, nodes, links, 16)
+    process = bench.run(name, nodes, links, PATIENCE)
     wait_for_port(bench, NEAR, port)
     seen = bench.result(browser(bench, f"whip=http://{NEAR}:{port}/in&seconds=6&codec={codec}"), 90)
-    succeed(process, 60)
+    hang_up(process)
     count = pictures_of(bench, name)
     # The fake microphone beeps once a second.
     rate, samples = sound.read(bench.path(f"{name}.wav"))
@@ -461,10 +470,10 @@ def chromium_plays(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port, origins=["*"]), "path": "/out", "plain": True}, "tone": tone(440)}
     more, ways = pictures("vp8", film(bench))
-    process = bench.run("chromium-plays", {**nodes, **more}, ["tone -> call.audio", *ways], 16)
+    process = bench.run("chromium-plays", {**nodes, **more}, ["tone -> call.audio", *ways], PATIENCE)
     wait_for_port(bench, NEAR, port)
     seen = bench.result(browser(bench, f"whep=http://{NEAR}:{port}/out&seconds=6"), 90)
-    succeed(process, 60)
+    hang_up(process)
     if seen.get("state") != "connected" or seen.get("frames", 0) < 30 or not seen.get("level"):
         raise Failure(f"Chromium: {seen}")
     return f"{seen['frames']} pictures decoded, sound of energy {seen['level']:.4f}, {seen['lost']} packets lost"
@@ -475,13 +484,13 @@ def foreign_page(bench):
     """A page of another origin is refused, so that no web site can listen to what a program at home sends."""
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port), "path": "/out", "plain": True}, "tone": tone(440)}
-    process = bench.run("foreign", nodes, ["tone -> call.audio"], 4)
+    process = bench.run("foreign", nodes, ["tone -> call.audio"], PATIENCE)
     wait_for_port(bench, NEAR, port)
     out = subprocess.run(bench.network.command(
         "far", "curl", "--silent", "--max-time", "5", "--output", "/dev/null", "--write-out", "%{http_code}", "--header",
         "Origin: https://evil.example", "--header", "Content-Type: application/sdp", "--data", "v=0", f"http://{NEAR}:{port}/out"),
         capture_output=True, text=True)
-    succeed(process, 60)
+    hang_up(process)
     if out.stdout != "403":
         raise Failure(f"answered with {out.stdout}")
     return "403"
@@ -500,13 +509,13 @@ def plain_out(bench, codec, suite=None, rate=None):
     if suite:
         node.update(suite)
     nodes = {"call": node, "tone": tone(440)}
-    process = bench.run(name, nodes, ["tone -> call.audio"], 8)
+    process = bench.run(name, nodes, ["tone -> call.audio"], PATIENCE)
     wait_until(lambda: pathlib.Path(bench.path(f"{name}.sdp")).exists(), "the SDP file was not written")
     listener = bench.start(
         "far", "timeout", 12, "ffmpeg", "-loglevel", "error", "-protocol_whitelist", "file,udp,rtp,srtp,crypto", "-i",
         bench.path(f"{name}.sdp"), "-t", 3, "-ac", 1, "-y", bench.path(f"{name}.wav"))
     _, errors = finish(listener, 30)
-    succeed(process, 60)
+    hang_up(process)
     return check_file(bench, name, errors)
 
 

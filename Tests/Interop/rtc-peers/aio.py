@@ -25,10 +25,12 @@ from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection, RTCRtp
 from av import AudioFrame, VideoFrame
 
 RATE = 48000
+# The amplitude of a sine of -20 dBFS (RMS).
+LEVEL = 32768 * 0.1 * math.sqrt(2)
 
 
 class Tone(MediaStreamTrack):
-    """A sine of -20 dBFS in frames of 20 ms."""
+    """A sine of -20 dBFS (RMS) in frames of 20 ms, as loud as `audio.tone` makes it."""
 
     kind = "audio"
 
@@ -41,7 +43,7 @@ class Tone(MediaStreamTrack):
         await asyncio.sleep(max(0, self.begun + self.position / RATE - time.monotonic()))
         count = RATE // 50
         step = 2 * math.pi * self.frequency / RATE
-        values = [round(3276 * math.sin(step * (self.position + index))) for index in range(count)]
+        values = [round(LEVEL * math.sin(step * (self.position + index))) for index in range(count)]
         frame = AudioFrame(format="s16", layout="mono", samples=count)
         frame.planes[0].update(struct.pack(f"<{count}h", *values))
         frame.sample_rate, frame.pts, frame.time_base = RATE, self.position, fractions.Fraction(1, RATE)

@@ -67,10 +67,7 @@ extension AudioPlay {
           audible
           """),
       EventContract(
-        "ducked",
-        text:
-          "the reply is ducked: `reply`, `samples` and `ms` heard so far; `held` is false if it continues, lowered"
-      ),
+        "ducked", text: "the reply is ducked: `reply`, `samples` and `ms` heard so far"),
       EventContract("resumed", text: "the reply resumes: `reply`, `samples` and `ms` heard so far"),
       EventContract(
         "underrun", text: "audio arrived too late: `position` in the stream, `ms` of silence, `count` so far"),

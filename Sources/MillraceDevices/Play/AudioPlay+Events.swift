@@ -5,13 +5,12 @@ extension AudioPlay {
   // MARK: Events
 
   func post(_ event: Event, _ account: Playout.Account, _ ports: inout Ports) {
-    let (rate, isHeld) = (rate, playout.isHeld)
+    let rate = rate
     ports.post(event.rawValue) { fields in
       fields.field("reply", Int(account.reply))
       fields.field("samples", Int(account.frames))
       fields.field("ms", Double(account.frames) * 1_000 / Double(rate), decimals: 3)
       if event == .interrupted { fields.field("position", Int(account.position)) }
-      if event == .ducked { fields.field("held", isHeld) }
     }
   }
 

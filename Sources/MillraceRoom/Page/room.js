@@ -52,8 +52,8 @@ const LONGEST_MS = 3_600_000;
 const LONGEST_TURN_MS = 20_000;
 const ESCAPE_MS = 1_500;
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
-// After a bot was cut off, its voice is silent for as long, in which what was under way comes in.
-const UNDER_WAY_MS = 300;
+// How long a bot that was cut off is muted. What is in flight is the network's delay and the jitter buffer: 66 to 101 ms on one machine.
+const IN_FLIGHT_MS = 300;
 // The label of data that is an event of a bot.
 const BOT_LABEL = 'dialog';
 // What has no place in a name: it breaks lines, or has text read in another direction (UAX #9), so that one name looks like another.
@@ -572,23 +572,27 @@ class Sound {
     element.autoplay = true;
     element.srcObject = new MediaStream([receiver.track]);
     this.#lanes.set(key, { receiver, element, ...this.#analyse(element.srcObject) });
-    element.play().catch((error) => { if (error.name === 'NotAllowedError') this.onBlocked(); });
+    this.#play(element);
   }
 
-  // What comes in of a medium is not heard for a while, or until `unhush`.
-  hush(key) {
+  #play(element) { element.play().catch((error) => { if (error.name === 'NotAllowedError') this.onBlocked(); }); }
+
+  // Mutes a medium until what is in flight has come in, or until `unmute`.
+  mute(key) {
     const lane = this.#lanes.get(key);
     if (!lane?.element) return;
-    clearTimeout(lane.hushed);
+    clearTimeout(lane.muteTimer);
     lane.element.muted = true;
-    lane.hushed = setTimeout(() => { lane.element.muted = false; }, UNDER_WAY_MS);
+    lane.muteTimer = setTimeout(() => this.unmute(key), IN_FLIGHT_MS);
   }
 
-  unhush(key) {
+  unmute(key) {
     const lane = this.#lanes.get(key);
-    if (!lane?.element) return;
-    clearTimeout(lane.hushed);
+    if (!lane?.element?.muted) return;
+    clearTimeout(lane.muteTimer);
     lane.element.muted = false;
+    // Firefox may pause what becomes audible when nobody has pressed anything.
+    if (lane.element.paused) this.#play(lane.element);
   }
 
   // Measures the own microphone.
@@ -895,7 +899,7 @@ class Dialogue {
   state = '';
   times = new Map();
 
-  // room: has `log`, `waterfall`, `voiceBefore(time)`, `speaker()`, `hush(person)`, `unhush(person)`; person: the bot.
+  // room: has `log`, `waterfall`, `voiceBefore(time)`, `speaker()`, `mute(person)`, `unmute(person)`; person: the bot.
   constructor(room, person) {
     this.#room = room;
     this.#person = person;
@@ -913,9 +917,8 @@ class Dialogue {
       case 'replyStarted': this.#markAudio(time); break;
       // speech.play: the first byte came that long ago.
       case 'started': if (isPossible(event.waited)) this.#markAudio(time - event.waited); break;
-      case 'interrupted': this.#cut(event); this.#hush(event); break;
-      case 'ducked': if (event.held === true) this.#hush(event); break;
-      case 'resumed': case 'replyAudible': this.#room.unhush(this.#person); break;
+      case 'interrupted': this.#cut(event); this.#mute(event); break;
+      case 'replyAudible': this.#room.unmute(this.#person); break;
       case 'bargeIn': this.#cut({}); break;
       case 'heard': if (event.whole === false) this.#cut(event); break;
       case 'latency': this.#measured(event); break;
@@ -1046,8 +1049,8 @@ class Dialogue {
     this.#room.log.mark(reply.line, reply.heard === undefined ? 'interrupted' : `interrupted after ${seconds(reply.heard)}`);
   }
 
-  // What plays the bot's voice has stopped; a service's word may belong to an earlier answer.
-  #hush(event) { if (event.samples > 0 && event.repeated !== true) this.#room.hush(this.#person); }
+  // Only a node that plays counts samples; a service may speak of an answer that has not begun.
+  #mute(event) { if (event.samples > 0) this.#room.mute(this.#person); }
 }
 
 // The event in a message: JSON with an "event"; null: there is none.
@@ -1422,6 +1425,7 @@ class Room {
   #slot({ mid, track, peer }) {
     if (typeof mid !== 'string') return;
     this.slots.set(mid, { mid, track: textOf(track), peer: typeof peer === 'string' ? peer : null });
+    this.sound.unmute(mid);
     this.#drawTiles();
   }
 
@@ -1523,14 +1527,14 @@ class Room {
     }
   }
 
-  // A mix carries the others as well, and stays heard.
+  // A mix carries the others as well, and is never muted.
   #audioOf(person) {
     if (this.#mode !== 'forward') return [];
     return [...this.slots.values()].filter(({ track, peer }) => track === 'audio' && peer === person.peer).map(({ mid }) => mid);
   }
 
-  hush(person) { for (const mid of this.#audioOf(person)) this.sound.hush(mid); }
-  unhush(person) { for (const mid of this.#audioOf(person)) this.sound.unhush(mid); }
+  mute(person) { for (const mid of this.#audioOf(person)) this.sound.mute(mid); }
+  unmute(person) { for (const mid of this.#audioOf(person)) this.sound.unmute(mid); }
 
   // Whose sound a medium carries. In a mix: a bot's, as far as turns go.
   #heardBy(mid) {

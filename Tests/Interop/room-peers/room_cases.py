@@ -26,6 +26,8 @@ APART = 35
 SILENT_WITHIN_MS = 1500
 # What is under way when an interruption is reported: a packet, and the receiver's buffer.
 UNDER_WAY_MS = 300
+# For how long the page mutes a bot that was cut off.
+IN_FLIGHT_MS = 300
 ANN, BEN, BOT = 440, 1000, 1720
 CASES = {}
 # Those that need Firefox, and a sound server for it.
@@ -149,9 +151,18 @@ def cut(browser, interrupted, until):
     expect(last - interrupted < SILENT_WITHIN_MS, f"the voice was heard for {ms(last - interrupted)} after the interruption")
     played = [one["at"] for one in browser.run(f"probe.played('Bot', {interrupted - 1000}, {until})")
               if one["level"] is not None and one["level"] > FLOOR]
-    changes = browser.run(f"probe.mutes('Bot', {interrupted})")
-    expect(changes and changes[0]["value"], f"the page did not silence what was under way: {changes}")
-    return max(played) + 10
+    return max(played, default=last) + 10
+
+
+def muted(browser, interrupted):
+    """Checks that a page has muted the bot for what was in flight, from the word of what played its voice, until the next reply at most."""
+    word = next(one["at"] for one in said(browser, "interrupted", interrupted - 1000) if one.get("samples"))
+    changes = browser.run(f"probe.mutes('Bot', {word})")
+    expect([one["value"] for one in changes[:2]] == [True, False], f"the bot was not muted, or not for a while: {changes}")
+    begin, end = (one["at"] for one in changes[:2])
+    next_reply = [one["at"] for one in said(browser, "replyAudible", word)]
+    # A timer may be late, never early.
+    expect(end - begin >= IN_FLIGHT_MS - 1 or next_reply and end >= next_reply[0], f"the bot was muted for {ms(end - begin)} only")
 
 
 @case
@@ -164,6 +175,7 @@ def bot(stage, kind=Browser):
     interruption = page.wait("probe.dialogue().find(one => ['interrupted', 'bargeIn'].includes(one.event))", "nothing was interrupted", 30)
     second, second_heard = answer(page, interruption["at"])
     silent = cut(page, interruption["at"], second)
+    muted(page, interruption["at"])
     wait_for(lambda: first_sound(page, "Bot", second, kind="played"), "the page plays no further answer")
     spoken = first_sound(page, "microphone", heard + 500)
     page.wait(f"{rows} > 1", "there are not two rows of times")

@@ -12,6 +12,10 @@ import time
 import network
 
 HERE = pathlib.Path(__file__).parent
+# Seconds in which Millrace ends after a signal, at most.
+ENDING = 60
+# How long it waits at most for peers that begin when they can.
+PATIENCE = 90
 
 
 class Failure(Exception):
@@ -81,10 +85,23 @@ class Bench:
         return path
 
     def run(self, name, nodes, links, seconds, environment=None):
-        """Starts Millrace on the near side for `seconds`, or until `hang_up`; `finish` waits for it."""
+        """Starts Millrace on the near side for `seconds`; `finish` waits for it."""
+        # In the foreground `timeout` passes a signal on once; a second one would stop the graph without draining.
         return self.start(
-            "near", "timeout", "--foreground", "--kill-after=5", seconds + 30, self.millrace, "run", self.graph(name, nodes, links), "--duration",
+            "near", "timeout", "--foreground", f"--kill-after={ENDING}", seconds + 30, self.millrace, "run", self.graph(name, nodes, links), "--duration",
             f"{seconds}s", "--quiet", environment=environment or {})
+
+    @contextlib.contextmanager
+    def running(self, name, nodes, links):
+        """Millrace on the near side for as long as the peers of a case take; then it has to end well."""
+        process = self.run(name, nodes, links, PATIENCE)
+        try:
+            yield process
+        except BaseException:
+            end(process)
+            raise
+        process.send_signal(signal.SIGINT)
+        succeed(process, ENDING)
 
     def path(self, name):
         return str(self.folder / name)
@@ -113,12 +130,6 @@ def kill(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, 9)
     process.wait()
-
-
-def hang_up(process):
-    """Has Millrace end in good order, and waits for it: `timeout` passes the signal on."""
-    process.send_signal(signal.SIGINT)
-    return succeed(process, 60)
 
 
 def finish(process, seconds):

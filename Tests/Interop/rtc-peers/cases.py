@@ -11,14 +11,12 @@ import traceback
 
 import network
 import sound
-from bench import HERE, Bench, Failure, end, finish, hang_up, kill, succeed
+from bench import HERE, PATIENCE, Bench, Failure, end, finish, kill, succeed
 from network import FAR, FAR6, FAR_LOSSY, NEAR, NEAR6, NEAR_LOSSY
 
 JANUS, JANUS_LITE, AIO, TURN = 8088, 8089, 8070, 3478
 # Pairs for RTP and RTCP.
 PLAIN_PORTS = itertools.count(6000, 4)
-# How long Millrace waits at most for peers that begin when they can; `hang_up` ends it before.
-PATIENCE = 90
 CASES = {}
 
 
@@ -160,14 +158,18 @@ def mixed(bench, room):
     # In the room before the others come, and until they have gone.
     third = bench.serve("python3", HERE / "aio.py", "bridge", janus(bench), room, 900, bench.path(name + "-c.wav"),
                         log=f"{name}-c.log", until="ready", seconds=PATIENCE)
-    first = talk(bench, name + "-a", {**node, "display": "a"}, 440, 9)
-    second = talk(bench, name + "-b", {**node, "display": "b"}, 600, 9)
-    for process in (first, second):
-        succeed(process, 60)
-    end(third)
-    seen = [sound.check_tone(bench.path(f"{name}-{one}.wav"), wanted, absent, 0.6) for one, wanted, absent in (
+    try:
+        first = talk(bench, name + "-a", {**node, "display": "a"}, 440, 9)
+        second = talk(bench, name + "-b", {**node, "display": "b"}, 600, 9)
+        for process in (first, second):
+            succeed(process, 60)
+    finally:
+        end(third)
+    if third.returncode:
+        raise Failure(f"aiortc: status {third.returncode}: {pathlib.Path(bench.path(name + '-c.log')).read_text()[-300:]}")
+    # Everybody hears most where all three are there.
+    seen = [sound.check_tone(bench.path(f"{name}-{one}.wav"), wanted, absent, is_loudest=True) for one, wanted, absent in (
         ("a", [600, 900], [440]), ("b", [440, 900], [600]))]
-    # The two are loudest where both speak.
     rate, loudest = sound.loudest(bench.path(f"{name}-c.wav"))
     shares = [sound.tone(loudest, rate, frequency) for frequency in (440, 600, 900)]
     if min(shares[:2]) < 0.3 or shares[2] > 0.05:
@@ -241,18 +243,16 @@ def janus_text_room(bench):
     def chat(name):
         nodes = {"call": {**node, "display": name}, "log": log(bench.path(f"text-{name}.jsonl")),
                  "say": program(f"until [ -e '{go}' ]; do sleep 0.1; done; echo 'hello from {name}'; sleep {PATIENCE}")}
-        return bench.run(f"text-{name}", nodes, ["call.events -> log.in1", "say -> call.data"], PATIENCE)
+        return bench.running(f"text-{name}", nodes, ["call.events -> log.in1", "say -> call.data"])
 
-    def has(name, event, text, **members):
-        log = pathlib.Path(bench.path(f"text-{name}.jsonl"))
-        return log.exists() and any(text in json.dumps(one) for one in said(bench, f"text-{name}", event, **members))
+    def has(name, event, text="", **members):
+        path = pathlib.Path(bench.path(f"text-{name}.jsonl"))
+        return path.exists() and any(text in json.dumps(one) for one in said(bench, f"text-{name}", event, **members))
 
-    both = {name: chat(name) for name in ("ann", "bob")}
-    wait_until(lambda: all(has(name, "state", "", state="listening") for name in both), "not both are in the room", PATIENCE)
-    go.touch()
-    wait_until(lambda: has("ann", "data", "hello from bob") and has("bob", "data", "hello from ann"), "a message has not come")
-    for process in both.values():
-        hang_up(process)
+    with chat("ann"), chat("bob"):
+        wait_until(lambda: has("ann", "peer", change="joined") and has("bob", "peer", change="joined"), "not both are in the room", PATIENCE)
+        go.touch()
+        wait_until(lambda: has("ann", "data", "hello from bob") and has("bob", "data", "hello from ann"), "a message has not come")
     return "a message each way"
 
 
@@ -306,10 +306,9 @@ def whip_into(bench, name, *options, node=None, host=NEAR, key=None):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, **(node or {})},
              "log": log(bench.path(f"{name}.jsonl")), "ear": ear(bench.path(f"{name}.wav"))}
-    process = bench.run(name, nodes, ["call.events -> log.in1", "call.audio -> ear"], PATIENCE)
-    wait_for_port(bench, host, port)
-    seen = bench.result(bench.aio("whip", f"http://{host_of(host)}:{port}/in", 440, 5, *options, *(["--key", key] if key else [])), 60)
-    hang_up(process)
+    with bench.running(name, nodes, ["call.events -> log.in1", "call.audio -> ear"]):
+        wait_for_port(bench, host, port)
+        seen = bench.result(bench.aio("whip", f"http://{host_of(host)}:{port}/in", 440, 5, *options, *(["--key", key] if key else [])), 60)
     if seen.get("state") != "connected" or seen.get("deleted") != 200:
         raise Failure(f"aiortc: {seen}")
     return seen
@@ -341,10 +340,9 @@ def aiortc_wrong_key(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "bearer": "right"},
              "ear": ear(bench.path("wrong-key.wav"))}
-    process = bench.run("wrong-key", nodes, ["call.audio -> ear"], PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--key", "wrong"), 60)
-    hang_up(process)
+    with bench.running("wrong-key", nodes, ["call.audio -> ear"]):
+        wait_for_port(bench, NEAR, port)
+        seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--key", "wrong"), 60)
     if not seen.get("failed", "").startswith("401"):
         raise Failure(f"aiortc: {seen}")
     return "401"
@@ -364,11 +362,10 @@ def aiortc_from_whep_server(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port), "path": "/out", "plain": True}, "tone": tone(440)}
     more, ways = pictures("vp8", film(bench))
-    process = bench.run("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways], PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    viewers = [bench.aio("whep", f"http://{NEAR}:{port}/out", bench.path(f"whep-out-{number}.wav"), 5, "--video") for number in (1, 2)]
-    seen = [bench.result(viewer, 60) for viewer in viewers]
-    hang_up(process)
+    with bench.running("whep-out", {**nodes, **more}, ["tone -> call.audio", *ways]):
+        wait_for_port(bench, NEAR, port)
+        viewers = [bench.aio("whep", f"http://{NEAR}:{port}/out", bench.path(f"whep-out-{number}.wav"), 5, "--video") for number in (1, 2)]
+        seen = [bench.result(viewer, 60) for viewer in viewers]
     # 15 a second; a viewer in Python may decode slowly.
     if any(one["pictures"] < 10 for one in seen):
         raise Failure(f"aiortc: {seen}")
@@ -381,10 +378,9 @@ def aiortc_data(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "mode": "sendrecv"}, "tone": tone(600),
              "ear": ear(bench.path("data.wav"))}
-    process = bench.run("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}], PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--data"), 60)
-    hang_up(process)
+    with bench.running("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}]):
+        wait_for_port(bench, NEAR, port)
+        seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--data"), 60)
     if seen.get("sent") != 21 or seen.get("echoed") != 21:
         raise Failure(f"aiortc: {seen}")
     return "20 messages of 4,096 bytes and one of 51,200 came back"
@@ -441,10 +437,9 @@ def published(bench, codec):
         "ear": ear(bench.path(f"{name}.wav")), "decode": {"type": "video.decode", "width": 320, "height": 240},
         "jpeg": {"type": "video.sample", "interval": 200}, "write": {"type": "image.write", "path": bench.path(name + "-{number}.jpg")}}
     links = ["call.audio -> ear", "call.video -> decode -> jpeg -> write", "decode.events -> call.control"]
-    process = bench.run(name, nodes, links, PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    seen = bench.result(browser(bench, f"whip=http://{NEAR}:{port}/in&seconds=6&codec={codec}"), 90)
-    hang_up(process)
+    with bench.running(name, nodes, links):
+        wait_for_port(bench, NEAR, port)
+        seen = bench.result(browser(bench, f"whip=http://{NEAR}:{port}/in&seconds=6&codec={codec}"), 90)
     count = pictures_of(bench, name)
     # The fake microphone beeps once a second.
     rate, samples = sound.read(bench.path(f"{name}.wav"))
@@ -470,10 +465,9 @@ def chromium_plays(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port, origins=["*"]), "path": "/out", "plain": True}, "tone": tone(440)}
     more, ways = pictures("vp8", film(bench))
-    process = bench.run("chromium-plays", {**nodes, **more}, ["tone -> call.audio", *ways], PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    seen = bench.result(browser(bench, f"whep=http://{NEAR}:{port}/out&seconds=6"), 90)
-    hang_up(process)
+    with bench.running("chromium-plays", {**nodes, **more}, ["tone -> call.audio", *ways]):
+        wait_for_port(bench, NEAR, port)
+        seen = bench.result(browser(bench, f"whep=http://{NEAR}:{port}/out&seconds=6"), 90)
     if seen.get("state") != "connected" or seen.get("frames", 0) < 30 or not seen.get("level"):
         raise Failure(f"Chromium: {seen}")
     return f"{seen['frames']} pictures decoded, sound of energy {seen['level']:.4f}, {seen['lost']} packets lost"
@@ -484,13 +478,12 @@ def foreign_page(bench):
     """A page of another origin is refused, so that no web site can listen to what a program at home sends."""
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whep", **listening(port), "path": "/out", "plain": True}, "tone": tone(440)}
-    process = bench.run("foreign", nodes, ["tone -> call.audio"], PATIENCE)
-    wait_for_port(bench, NEAR, port)
-    out = subprocess.run(bench.network.command(
-        "far", "curl", "--silent", "--max-time", "5", "--output", "/dev/null", "--write-out", "%{http_code}", "--header",
-        "Origin: https://evil.example", "--header", "Content-Type: application/sdp", "--data", "v=0", f"http://{NEAR}:{port}/out"),
-        capture_output=True, text=True)
-    hang_up(process)
+    with bench.running("foreign", nodes, ["tone -> call.audio"]):
+        wait_for_port(bench, NEAR, port)
+        out = subprocess.run(bench.network.command(
+            "far", "curl", "--silent", "--max-time", "5", "--output", "/dev/null", "--write-out", "%{http_code}", "--header",
+            "Origin: https://evil.example", "--header", "Content-Type: application/sdp", "--data", "v=0", f"http://{NEAR}:{port}/out"),
+            capture_output=True, text=True)
     if out.stdout != "403":
         raise Failure(f"answered with {out.stdout}")
     return "403"
@@ -509,13 +502,12 @@ def plain_out(bench, codec, suite=None, rate=None):
     if suite:
         node.update(suite)
     nodes = {"call": node, "tone": tone(440)}
-    process = bench.run(name, nodes, ["tone -> call.audio"], PATIENCE)
-    wait_until(lambda: pathlib.Path(bench.path(f"{name}.sdp")).exists(), "the SDP file was not written")
-    listener = bench.start(
-        "far", "timeout", 12, "ffmpeg", "-loglevel", "error", "-protocol_whitelist", "file,udp,rtp,srtp,crypto", "-i",
-        bench.path(f"{name}.sdp"), "-t", 3, "-ac", 1, "-y", bench.path(f"{name}.wav"))
-    _, errors = finish(listener, 30)
-    hang_up(process)
+    with bench.running(name, nodes, ["tone -> call.audio"]):
+        wait_until(lambda: pathlib.Path(bench.path(f"{name}.sdp")).exists(), "the SDP file was not written")
+        listener = bench.start(
+            "far", "timeout", 12, "ffmpeg", "-loglevel", "error", "-protocol_whitelist", "file,udp,rtp,srtp,crypto", "-i",
+            bench.path(f"{name}.sdp"), "-t", 3, "-ac", 1, "-y", bench.path(f"{name}.wav"))
+        _, errors = finish(listener, 30)
     return check_file(bench, name, errors)
 
 

@@ -88,8 +88,8 @@ class Bench:
         """Starts Millrace on the near side for `seconds`; `finish` waits for it."""
         # In the foreground `timeout` passes a signal on once; a second one would stop the graph without draining.
         return self.start(
-            "near", "timeout", "--foreground", f"--kill-after={ENDING}", seconds + 30, self.millrace, "run", self.graph(name, nodes, links), "--duration",
-            f"{seconds}s", "--quiet", environment=environment or {})
+            "near", "timeout", "--foreground", f"--kill-after={ENDING}", seconds + 30, self.millrace, "run", self.graph(name, nodes, links),
+            "--duration", f"{seconds}s", "--quiet", environment=environment or {})
 
     @contextlib.contextmanager
     def running(self, name, nodes, links):

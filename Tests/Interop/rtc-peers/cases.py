@@ -250,7 +250,7 @@ def janus_text_room(bench):
         return path.exists() and any(text in json.dumps(one) for one in said(bench, f"text-{name}", event, **members))
 
     with chat("ann"), chat("bob"):
-        wait_until(lambda: has("ann", "peer", change="joined") and has("bob", "peer", change="joined"), "not both are in the room", PATIENCE)
+        wait_until(lambda: all(has(name, "peer", change="joined") for name in ("ann", "bob")), "not both are in the room", PATIENCE)
         go.touch()
         wait_until(lambda: has("ann", "data", "hello from bob") and has("bob", "data", "hello from ann"), "a message has not come")
     return "a message each way"
@@ -378,7 +378,8 @@ def aiortc_data(bench):
     port = network.free_port()
     nodes = {"call": {"type": "rtc.whip", **listening(port), "path": "/in", "plain": True, "mode": "sendrecv"}, "tone": tone(600),
              "ear": ear(bench.path("data.wav"))}
-    with bench.running("data", nodes, ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}]):
+    links = ["tone -> call.audio", "call.audio -> ear", {"from": "call.data", "to": "call.data", "capacity": 64}]
+    with bench.running("data", nodes, links):
         wait_for_port(bench, NEAR, port)
         seen = bench.result(bench.aio("whip", f"http://{NEAR}:{port}/in", 440, 5, "--data"), 60)
     if seen.get("sent") != 21 or seen.get("echoed") != 21:

@@ -99,6 +99,8 @@ class Ear:
             self.close()
 
     def close(self):
+        """Nothing is written from here on: a frame that came later would begin the file anew."""
+        self.path = None
         if self.file:
             self.file.close()
             self.file = None

@@ -48,6 +48,13 @@ class Network:
             # Without the check for duplicates, for which an address would wait a second.
             run("ip", "-n", name, "-6", "address", "add", f"{address6}/64", "dev", "wire", "nodad")
             run("ip", "-n", name, "link", "set", "wire", "up")
+        # An address that the kernel still checks for duplicates, as it does those of the link for a second, can be seen but not bound.
+        end_at = time.monotonic() + 20
+        for name in (self.near, self.far):
+            while run("ip", "-n", name, "-6", "address", "show", "dev", "wire", "tentative"):
+                if time.monotonic() > end_at:
+                    raise RuntimeError(f"the addresses of {name} are not ready")
+                time.sleep(0.02)
 
     def command(self, side, *command):
         """A command on one side."""
